@@ -1,0 +1,36 @@
+"""What every backend must agree on to the last digit: the one epsilon, and how a step ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from marginparts._types import Array
+
+
+def tiny(dtype: Any) -> float:
+    """Return the smallest a.b that counts as positive: the one epsilon of the package.
+
+    Below it ``x / a.b`` could overflow. Such an entry cannot be explained (most often a word
+    that never occurred in the training rows), and both kernels skip it.
+    """
+    return 1e-30 if dtype == np.float32 else 1e-290
+
+
+def column_sums(A: Array) -> Array:
+    """Sums over rows, in float64 whatever the factor's type."""
+    return np.asarray(A.sum(axis=0, dtype=np.float64))
+
+
+def inverse_or_zero(den: Array) -> Array:
+    """Return ``1 / den``, and 0 where ``den`` is 0: a dead component stays dead, without a NaN."""
+    return np.divide(1.0, den, out=np.zeros(len(den)), where=den > 0)
+
+
+def finish_step(A: Array, numerator: Array, den: Array, weight: Array | None) -> Array:
+    """Return ``A * numerator / (weight[:, None] * den)`` in A's type, with 0 / 0 = 0."""
+    step = A * numerator * inverse_or_zero(den).astype(A.dtype)
+    if weight is not None:
+        step /= weight[:, None].astype(A.dtype)
+    return step.astype(A.dtype, copy=False)

@@ -1,0 +1,148 @@
+"""Compiled loops over the nonzeros of a CSR matrix, and over dense blocks.
+
+Rows are cut into tasks of about equal work by their nonzeros (a frequent word's row can be ten
+thousand times longer than another's). The cut depends on the matrix alone, and each row is summed
+by one task in storage order, so results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+
+from marginparts._types import Array
+
+#: Sums may be reordered into vector lanes, but NaN and infinity keep their meaning.
+_MATH = {"reassoc", "contract", "arcp", "nsz"}
+
+#: Tasks a pass is cut into: many more than cores, so that a slow core gets fewer.
+_TASKS = 256
+
+
+def row_tasks(indptr: Array) -> Array:
+    """Cut rows into tasks of about equal numbers of nonzeros.
+
+    Parameters
+    ----------
+    indptr : (n + 1,)
+        Row pointers of a CSR matrix.
+
+    Returns
+    -------
+    (n_tasks + 1,) array
+        Task t owns the rows ``tasks[t]:tasks[t + 1]``.
+    """
+    n = len(indptr) - 1
+    # a row costs its nonzeros, and a little for its own write
+    work = np.asarray(indptr, dtype=np.int64) + 4 * np.arange(n + 1)
+    targets = np.linspace(0, work[-1], min(_TASKS, max(n, 1)) + 1)
+    tasks = np.searchsorted(work, targets[:-1], side="left")
+    return np.unique(np.append(tasks, n)).astype(np.int64)
+
+
+@njit(cache=True, fastmath=_MATH, nogil=True, inline="always")
+def _add_ratios(lo, hi, indices, data, a, B, weight, floor, total):  # type: ignore[no-untyped-def]
+    """Add ``weight * sum_p x_p / (a . B[j_p]) * B[j_p]`` for one row to ``total`` (r,)."""
+    r = a.shape[0]
+    for p in range(lo, hi):
+        b = B[indices[p]]
+        fitted = a.dtype.type(0)
+        for k in range(r):
+            fitted += a[k] * b[k]
+        if fitted > floor:
+            ratio = weight * data[p] / fitted
+            for k in range(r):
+                total[k] += ratio * b[k]
+
+
+@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+def ratio_matmul(tasks, indptr, indices, data, A, B, floor, out):  # type: ignore[no-untyped-def]
+    """Write ``(X / (A @ B.T)) @ B`` to ``out`` (n, r)."""
+    one = A.dtype.type(1)
+    for t in prange(len(tasks) - 1):
+        for i in range(tasks[t], tasks[t + 1]):
+            out[i] = 0
+            _add_ratios(indptr[i], indptr[i + 1], indices, data, A[i], B, one, floor, out[i])
+
+
+@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+def half_step(  # type: ignore[no-untyped-def]
+    tasks, indptr, indices, data, A, B, inverse, weight, also, plus, floor, out
+):
+    """Write ``A * (ratio_matmul + also + plus) * inverse / weight[:, None]`` to ``out`` (n, r).
+
+    ``also`` is (indptr, indices, data, B, weight) of a second matrix with the same rows, ``plus``
+    is (indptr, indices, data, T, weight) of ``S @ T``; an empty ``indptr`` leaves one out.
+    """
+    r = A.shape[1]
+    one = A.dtype.type(1)
+    ptr2, idx2, x2, B2, weight2 = also
+    ptr3, idx3, s3, T3, weight3 = plus
+    for t in prange(len(tasks) - 1):
+        total = np.empty(r, A.dtype)
+        for i in range(tasks[t], tasks[t + 1]):
+            a = A[i]
+            total[:] = 0
+            _add_ratios(indptr[i], indptr[i + 1], indices, data, a, B, one, floor, total)
+            if len(ptr2) > 0:
+                _add_ratios(ptr2[i], ptr2[i + 1], idx2, x2, a, B2, weight2, floor, total)
+            if len(ptr3) > 0:
+                for p in range(ptr3[i], ptr3[i + 1]):
+                    s = weight3 * s3[p]
+                    for k in range(r):
+                        total[k] += s * T3[idx3[p], k]
+            scale = one if len(weight) == 0 else one / weight[i]
+            for k in range(r):
+                out[i, k] = a[k] * total[k] * inverse[k] * scale
+
+
+@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+def log_terms(tasks, indptr, indices, data, A, B, floor):  # type: ignore[no-untyped-def]
+    """Return ``sum x log(x / a.b) - x`` over the nonzeros with a.b > 0, one number a task."""
+    r = A.shape[1]
+    sums = np.zeros(len(tasks) - 1)
+    for t in prange(len(tasks) - 1):
+        total = 0.0
+        for i in range(tasks[t], tasks[t + 1]):
+            a = A[i]
+            for p in range(indptr[i], indptr[i + 1]):
+                b = B[indices[p]]
+                fitted = a.dtype.type(0)
+                for k in range(r):
+                    fitted += a[k] * b[k]
+                if fitted > floor:
+                    x = np.float64(data[p])
+                    total += x * np.log(x / np.float64(fitted)) - x
+        sums[t] = total
+    return sums
+
+
+@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+def divide_block(X, fitted, floor):  # type: ignore[no-untyped-def]
+    """Replace ``fitted`` by ``X / fitted``, and by 0 where X or the fit is 0."""
+    zero = fitted.dtype.type(0)
+    for i in prange(X.shape[0]):
+        for j in range(X.shape[1]):
+            fit = fitted[i, j]
+            fitted[i, j] = X[i, j] / fit if fit > floor else zero
+
+
+@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+def log_terms_block(X, fitted, floor):  # type: ignore[no-untyped-def]
+    """Return ``sum x log(x / a.b) - x`` of a dense block, one number a row."""
+    sums = np.zeros(X.shape[0])
+    for i in prange(X.shape[0]):
+        total = 0.0
+        for j in range(X.shape[1]):
+            if X[i, j] > 0 and fitted[i, j] > floor:
+                x = np.float64(X[i, j])
+                total += x * np.log(x / np.float64(fitted[i, j])) - x
+        sums[i] = total
+    return sums
+
+
+def no_rows(like: Any, B: Array) -> tuple[Any, ...]:
+    """Return an absent ``also`` or ``plus``: the types of the real one, and no row pointers."""
+    return like.indptr[:0], like.indices[:0], like.data[:0], B, B.dtype.type(0)

@@ -1,0 +1,66 @@
+"""The two kernels in plain NumPy: the oracle for every other backend, never optimized.
+
+Sparse data is handled over its nonzeros alone, as everywhere; apart from that, each line is the
+formula. Keep it readable, not fast.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts._types import Array
+from marginparts.backends import Also, Plus
+from marginparts.backends._common import column_sums, finish_step, tiny
+
+
+class ReferenceBackend:
+    """Plain NumPy and SciPy."""
+
+    name = "reference"
+
+    def prepare(self, X: Any) -> Any:
+        """Leave the data as it is: arrays and sparse matrices have ``.T`` and ``@`` already."""
+        return X
+
+    def ratio_matmul(self, X: Any, A: Array, B: Array) -> Array:
+        """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
+        rows, columns, x = _nonzeros(X)
+        fitted = np.sum(A[rows] * B[columns], axis=1)
+        ratio = np.divide(x, fitted, out=np.zeros_like(x), where=fitted > tiny(A.dtype))
+        return np.asarray(sp.csr_array((ratio, (rows, columns)), shape=X.shape) @ B)
+
+    def divergence(self, X: Any, A: Array, B: Array) -> float:
+        """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
+        rows, columns, x = _nonzeros(X)
+        fitted = np.sum(A[rows] * B[columns], axis=1)
+        x, fitted = (v[fitted > tiny(A.dtype)].astype(np.float64) for v in (x, fitted))
+        total = column_sums(A) @ column_sums(B)  # the sum of all a.b without forming A @ B.T
+        return float(np.sum(x * np.log(x / fitted) - x) + total)
+
+    def half_step(
+        self,
+        X: Any,
+        A: Array,
+        B: Array,
+        den: Array,
+        *,
+        weight: Array | None = None,
+        also: Also | None = None,
+        plus: Plus | None = None,
+    ) -> Array:
+        """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
+        numerator = self.ratio_matmul(X, A, B)
+        if also is not None:
+            numerator = numerator + also.weight * self.ratio_matmul(also.X, A, also.B)
+        if plus is not None:
+            numerator = numerator + plus.weight * (plus.S @ plus.T)
+        return finish_step(A, numerator, den, weight)
+
+
+def _nonzeros(X: Any) -> tuple[Array, Array, Array]:
+    """Rows, columns and values of the nonzeros."""
+    X = sp.coo_array(X)
+    return X.row, X.col, X.data

@@ -1,0 +1,215 @@
+"""What ``y`` means, decided in one place.
+
+* One label a sample: any numbers or strings. ``-1``, ``None`` and NaN mean *unlabeled*.
+* The exception: labels that are exactly {-1, 1} are the binary coding of the paper, with nothing
+  unlabeled; a warning says how to mark unlabeled rows instead.
+* Several labels a sample: an (n, c) indicator of 0 and 1, where ``-1`` (or NaN) marks an unknown
+  entry, a whole row or single entries.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+
+#: The code of a label that is not known.
+UNKNOWN = -1
+
+
+class BinaryTask(NamedTuple):
+    """One two-class question: which rows can answer it, and with which sign."""
+
+    name: str
+    rows: NDArray[np.intp]
+    signs: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels as codes.
+
+    Attributes
+    ----------
+    classes : (c,) array
+        The labels themselves, sorted; column numbers for multilabel data.
+    codes : (n,) or (n, c) int array
+        The index of each sample's class, or the indicator; ``-1`` is unknown.
+    """
+
+    classes: NDArray[Any]
+    codes: NDArray[np.int64]
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether a sample can have several labels."""
+        return self.codes.ndim == 2
+
+    @property
+    def labeled(self) -> NDArray[np.bool_]:
+        """Mask (n,) of the samples about which anything is known."""
+        known = self.codes != UNKNOWN
+        return known.any(axis=1) if self.multilabel else known
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Mask (n,) of the samples about which everything is known."""
+        known = self.codes != UNKNOWN
+        return known.all(axis=1) if self.multilabel else known
+
+    def members(self, k: int) -> NDArray[np.intp]:
+        """Rows known to belong to class k."""
+        return np.flatnonzero(self.codes[:, k] == 1 if self.multilabel else self.codes == k)
+
+    def hide(self, rows: NDArray[Any]) -> Labels:
+        """Return the same labels with those of some rows unknown."""
+        codes = self.codes.copy()
+        codes[rows] = UNKNOWN
+        return Labels(self.classes, codes)
+
+    def take(self, rows: NDArray[Any]) -> Labels:
+        """Return the labels of some rows."""
+        return Labels(self.classes, self.codes[rows])
+
+    def tasks(self, multiclass: str = "ovr") -> list[BinaryTask]:
+        """Cut the labels into two-class questions.
+
+        Two classes make one task, with the later class positive. More make one task a class
+        (``"ovr"``) or one a pair (``"ovo"``, the paper's choice, the later class positive). Every
+        label of multilabel data is a task of its own, over the rows where its entry is known.
+        """
+        names = [str(c) for c in self.classes]
+        if self.multilabel:
+            return [
+                _task(name, np.flatnonzero(column != UNKNOWN), column == 1)
+                for name, column in zip(names, self.codes.T, strict=True)
+            ]
+        rows = np.flatnonzero(self.codes != UNKNOWN)
+        if multiclass == "ovo" or len(names) == 2:
+            return [
+                _task(
+                    f"{names[b]} v {names[a]}",
+                    np.flatnonzero((self.codes == a) | (self.codes == b)),
+                    self.codes == b,
+                )
+                for a in range(len(names))
+                for b in range(a + 1, len(names))
+            ]
+        return [_task(name, rows, self.codes == k) for k, name in enumerate(names)]
+
+
+def _task(name: str, rows: NDArray[np.intp], positive: NDArray[np.bool_]) -> BinaryTask:
+    return BinaryTask(name, rows, np.where(positive[rows], 1.0, -1.0))
+
+
+def encode_labels(y: Any, n_samples: int | None = None) -> Labels:
+    """Turn ``y`` into codes, by the rules at the head of this module.
+
+    Parameters
+    ----------
+    y : (n,) or (n, c) array-like
+    n_samples : int or None
+        When given, the number of labels y must have.
+
+    Returns
+    -------
+    Labels
+
+    Examples
+    --------
+    >>> encode_labels(["cat", None, "dog", "cat"]).codes
+    array([ 0, -1,  1,  0])
+    >>> encode_labels([[1, 0], [-1, 1]]).labeled
+    array([ True,  True])
+    """
+    y = _as_array(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; it is taken as 1d. "
+            "Use y.ravel() to avoid this.",
+            DataConversionWarning,
+            stacklevel=3,
+        )
+        y = y[:, 0]
+    if y.ndim not in (1, 2):
+        raise ValueError(f"y should be a 1d array or a 2d indicator, got shape {y.shape}.")
+    if n_samples is not None and len(y) != n_samples:
+        raise ValueError(f"X has {n_samples} samples and y has {len(y)}; they must be equal.")
+    return _encode_indicator(y) if y.ndim == 2 else _encode_single(y)
+
+
+def _as_array(y: Any) -> NDArray[Any]:
+    """Make an array without turning a missing value among strings into the string 'nan'."""
+    if sp.issparse(y):
+        return np.asarray(y.toarray())
+    if isinstance(y, list | tuple) and not any(isinstance(v, list | tuple | np.ndarray) for v in y):
+        array = np.empty(len(y), dtype=object)
+        array[:] = y
+        return array
+    return np.asarray(y)
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas' NA compares to nothing, and NaN not even to itself
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _missing(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of None, NaN and NA entries."""
+    if y.dtype.kind == "f":
+        return np.isnan(y)
+    if y.dtype.kind == "O":
+        flat = np.fromiter((_is_missing(v) for v in y.flat), dtype=bool, count=y.size)
+        return flat.reshape(y.shape)
+    return np.zeros(y.shape, dtype=bool)
+
+
+def _encode_single(y: NDArray[Any]) -> Labels:
+    known = ~_missing(y)
+    if y.dtype.kind == "O":
+        # -1 beside strings marks an unlabeled sample as well
+        with_text = any(isinstance(v, str) for v in y[known])
+        if with_text:
+            known &= np.fromiter(
+                (isinstance(v, str) or v != UNKNOWN for v in y), dtype=bool, count=len(y)
+            )
+            if not all(isinstance(v, str) for v in y[known]):
+                raise ValueError("y mixes strings and numbers; use one kind of label.")
+    values = np.array(y[known].tolist()) if y.dtype.kind == "O" else y[known]
+    if values.dtype.kind in "fc" and not np.isfinite(values).all():
+        raise ValueError("y contains infinity; labels must be finite, None or NaN.")
+    if len(values):
+        check_classification_targets(values)
+    codes = np.full(len(y), UNKNOWN, dtype=np.int64)
+    if values.dtype.kind in "if" and (values == UNKNOWN).any():
+        if set(np.unique(values).tolist()) == {-1, 1}:
+            warnings.warn(
+                "y holds only -1 and 1, which is read as two classes with every sample labeled. "
+                "To mark unlabeled samples, use None or NaN, or code the classes as 0 and 1.",
+                UserWarning,
+                stacklevel=4,
+            )
+        else:
+            known[known] = values != UNKNOWN
+            values = values[values != UNKNOWN]
+    classes, inverse = np.unique(values, return_inverse=True)
+    codes[known] = inverse.ravel()
+    return Labels(classes, codes)
+
+
+def _encode_indicator(y: NDArray[Any]) -> Labels:
+    codes = np.full(y.shape, UNKNOWN, dtype=np.int64)
+    known = ~_missing(y)
+    values = y[known].astype(np.float64)
+    if not np.isin(values, (UNKNOWN, 0, 1)).all():
+        raise ValueError(
+            "A 2d y must be an indicator of 0 and 1, with -1 or NaN for an unknown entry."
+        )
+    codes[known] = values.astype(np.int64)
+    return Labels(np.arange(y.shape[1]), codes)

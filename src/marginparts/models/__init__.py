@@ -1,0 +1,1 @@
+"""The losses of the paper, each with an update for every factor."""

@@ -1,0 +1,115 @@
+"""Checks at the boundary. Past this point arrays are trusted.
+
+Every complaint is one sentence that says what to do.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_array, check_non_negative
+
+from marginparts._types import Array
+
+DTYPES = (np.float64, np.float32)
+
+
+def check_matrix(X: Any, whom: str) -> Any:
+    """Return X as a C-ordered array or canonical CSR of float32 or float64; X is never changed."""
+    X = check_array(X, accept_sparse="csr", dtype=DTYPES, order="C", input_name="X")
+    return as_nonnegative(X, whom)
+
+
+def as_nonnegative(X: Any, whom: str) -> Any:
+    """Check the sign of numeric data, and bring sparse data into canonical form."""
+    check_non_negative(X, whom)
+    if sp.issparse(X):
+        return _canonical(X)
+    return X
+
+
+def _canonical(X: Any) -> Any:
+    """Merge duplicates and drop stored zeros, in a copy where there are any."""
+    X = sp.csr_array(X)
+    if not X.has_canonical_format or (X.data == 0).any():
+        X = X.copy()
+        X.sum_duplicates()
+        X.eliminate_zeros()
+    return X
+
+
+def check_mass(X: Any, whom: str) -> None:
+    """Refuse data without a single positive entry."""
+    if X.sum() <= 0:
+        raise ValueError(f"{whom} needs at least one positive entry in X; all are zero.")
+
+
+def check_nonnegative(value: Any, name: str) -> float:
+    """Return a finite number, 0 or larger."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"{name}={value!r} must be a finite number, 0 or larger.")
+    return float(value)
+
+
+def check_positive(value: Any, name: str) -> float:
+    """Return a finite number larger than zero."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+        raise ValueError(f"{name}={value!r} must be a finite number larger than 0.")
+    return float(value)
+
+
+def check_count(value: Any, name: str, least: int = 1) -> int:
+    """Return an integer that is not too small."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r} must be an integer, {least} or larger.")
+    return int(value)
+
+
+def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
+    """Return one of a few words."""
+    if value not in options:
+        raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(options)}.")
+    return str(value)
+
+
+def check_rank(n_components: Any, shape: tuple[int, int]) -> int:
+    """Return the number of components; warn when it is larger than the data."""
+    r = check_count(n_components, "n_components")
+    if r > min(shape):
+        warnings.warn(
+            f"n_components={r} is larger than the number of samples or features {shape}; "
+            "the factorization is not unique then, and a smaller number is usually better.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return r
+
+
+def check_start(start: Any, shape: tuple[int, int], r: int, dtype: Any) -> tuple[Array, Array]:
+    """Return a pair ``(H, V)`` of nonnegative factors in the data's type."""
+    if not isinstance(start, tuple | list) or len(start) != 2:
+        raise ValueError("init must be the name of a start or a pair (H, V).")
+    factors = []
+    for name, factor, rows in (("H", start[0], shape[0]), ("V", start[1], shape[1])):
+        factor = check_array(factor, dtype=dtype, order="C", input_name=f"init {name}")
+        if factor.shape != (rows, r):
+            raise ValueError(f"{name} of init has shape {factor.shape}; it must be {(rows, r)}.")
+        if factor.min() < 0:
+            raise ValueError(f"{name} of init has negative entries; all must be 0 or larger.")
+        factors.append(factor)
+    return factors[0], factors[1]
+
+
+def check_directions(S: Any, n: int, dtype: Any) -> Any:
+    """Return S (n, 2p) as nonnegative CSR in the data's type."""
+    S = check_array(S, accept_sparse="csr", dtype=dtype, ensure_min_features=0, input_name="S")
+    if S.shape[0] != n:
+        raise ValueError(f"S has {S.shape[0]} rows and X has {n}; they must be equal.")
+    S = sp.csr_array(S)
+    if S.nnz and S.data.min() < 0:
+        raise ValueError("S has negative entries; dual coefficients must be 0 or larger.")
+    return S
