@@ -12,20 +12,51 @@ from marginparts._version import __version__
 
 if TYPE_CHECKING:
     from marginparts import datasets
-    from marginparts._types import Result, Stop
+    from marginparts._types import Progress, Result, Stop
+    from marginparts.directions import margin_directions
+    from marginparts.estimators import (
+        ConstrainedNMF,
+        NMFAlpha,
+        NMFAlphaClassifier,
+        SemiSupervisedNMF,
+        TransductiveSVM,
+    )
     from marginparts.factorization import nmf_alpha
+    from marginparts.init import class_start
+    from marginparts.partly_labeled import LabeledKFold, LabeledOnly
 
+#: The module each public name lives in.
 _HOME = {
+    "ConstrainedNMF": "estimators",
+    "LabeledKFold": "partly_labeled",
+    "LabeledOnly": "partly_labeled",
+    "NMFAlpha": "estimators",
+    "NMFAlphaClassifier": "estimators",
+    "Progress": "_types",
     "Result": "_types",
+    "SemiSupervisedNMF": "estimators",
     "Stop": "_types",
+    "TransductiveSVM": "estimators",
+    "class_start": "init",
+    "margin_directions": "directions",
     "nmf_alpha": "factorization",
 }
 
 __all__ = [
+    "ConstrainedNMF",
+    "LabeledKFold",
+    "LabeledOnly",
+    "NMFAlpha",
+    "NMFAlphaClassifier",
+    "Progress",
     "Result",
+    "SemiSupervisedNMF",
     "Stop",
+    "TransductiveSVM",
     "__version__",
+    "class_start",
     "datasets",
+    "margin_directions",
     "nmf_alpha",
 ]
 

@@ -1,4 +1,4 @@
-"""The method as two functions: find parts (`nmf_alpha`), and express samples in them (`map_rows`)."""
+"""The method as two functions: `nmf_alpha` finds parts, `map_rows` expresses samples in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from marginparts._types import Array, Callback, Result
 from marginparts.backends import get_backend
-from marginparts.backends._common import column_sums, inverse_or_zero
+from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
 from marginparts.init import NNDSVD, nndsvd_start, random_start, seed_of
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 from marginparts.solver import SOLVERS, Run, minimize
@@ -127,13 +127,10 @@ def factorize(
     if scale != 1:
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
     supervised = S is not None and lam > 0 and S.shape[1] > 0
-    problem = NMFAlphaProblem(
-        kernels,
-        X=kernels.prepare(X),
-        S=S if supervised else None,
-        XS=kernels.prepare(margin_components(S, X)) if supervised else None,
-        lam=lam,
-    )
+    problem = NMFAlphaProblem(kernels, X=kernels.prepare(X), lam=lam)
+    if supervised:
+        problem.S = S
+        problem.XS = kernels.prepare(margin_components(S, X), like=problem.X)
     run = minimize(
         problem, {"V": V, "H": H}, solver=solver, max_iter=max_iter, tol=tol, callback=callback
     )
@@ -144,6 +141,11 @@ def margin_components(S: Any, X: Any) -> Any:
     """Return ``XS = S.T @ X`` (2p, d): the components w+ and w- (eq. 10); sparse when X is."""
     XS = S.T @ X
     return sp.csr_array(XS) if sp.issparse(XS) else np.ascontiguousarray(XS)
+
+
+def parts_of(V: Array) -> Array:
+    """Return the parts (r, d), each with sum one; dead ones stay zero."""
+    return safe_ratio(V.T, column_sums(V)[:, None].astype(V.dtype))
 
 
 def map_rows(X: Any, V: Array, n_iter: int, backend: str = "auto") -> Array:
@@ -174,9 +176,7 @@ def map_rows(X: Any, V: Array, n_iter: int, backend: str = "auto") -> Array:
         rows = slice(start, min(start + step, n))
         problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]))
         state = {"V": V, "H": np.tile(flat, (rows.stop - rows.start, 1))}
-        run = minimize(
-            problem, state, solver="mu", max_iter=n_iter, frozen=("V",), watch=False
-        )
+        run = minimize(problem, state, solver="mu", max_iter=n_iter, frozen=("V",), watch=False)
         H[rows] = run.state["H"]
     H *= V.dtype.type(1 / scale)
     return H

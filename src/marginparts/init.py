@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from marginparts._types import Array
+from marginparts.labels import Labels, encode_labels
+from marginparts.validation import check_count, check_mass, check_matrix
 
 NNDSVD = ("nndsvda", "nndsvdar")
 
@@ -90,37 +92,51 @@ def nndsvd_start(X: Any, n_components: int, seed: int, variant: str) -> tuple[Ar
     return H, V
 
 
-def centroid_start(
-    X: Any, groups: list[NDArray[np.intp]], n_components: int, seed: int
-) -> tuple[Array, Array]:
-    """Return a start with V from the centroids of groups of samples, one group a class.
+def class_start(X: Any, y: Any, n_components: int, random_state: Any = None) -> tuple[Array, Array]:
+    """Return a start ``(H, V)`` with V from the centroids of each class's labeled samples.
 
     Each class gets r // c columns: its mean when that is one, its own samples when it has no more
-    of them than columns, k-means centroids in between. The remaining columns are random.
+    of them than columns, k-means centroids in between; all blended with a tenth of noise. The
+    remaining columns are random. A random start mixes classes in one column and seldom recovers.
 
     Parameters
     ----------
-    X : (n, d) dense or sparse
-    groups : list of index arrays
-        The labeled samples of each class.
+    X : (n, d) array or sparse matrix
+    y : (n,) or (n, c) array-like
+        Labels; -1, None and NaN mark unlabeled rows.
     n_components : int
-    seed : int
+    random_state : int, RandomState, Generator or None
 
     Returns
     -------
-    H : (n, r)
-    V : (d, r)
+    H : (n, r) array
+    V : (d, r) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[2., 0.], [0., 1.], [1., 1.]])
+    >>> H, V = class_start(X, [0, 1, -1], 2, random_state=0)
+    >>> V.argmax(axis=0)
+    array([0, 1])
     """
+    X = check_matrix(X, "class_start")
+    check_mass(X, "class_start")
+    labels = encode_labels(y, X.shape[0])
+    return label_start(X, labels, check_count(n_components, "n_components"), seed_of(random_state))
+
+
+def label_start(X: Any, labels: Labels, r: int, seed: int) -> tuple[Array, Array]:
+    """`class_start` on trusted data."""
     n, d = X.shape
-    r = n_components
     V = uniform_rows(seed, 1, (d, r)) / d
-    noise = V.copy()
+    groups = [labels.members(k) for k in range(len(labels.classes))]
     for k, centroid in enumerate(_centroids(X, groups, r, seed)):
         total = centroid.sum()
         if total > 0:
-            V[:, k] = (1 - _NOISE) * centroid / total + _NOISE * noise[:, k]
+            V[:, k] = (1 - _NOISE) * centroid / total + _NOISE * V[:, k]
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() / r
-    # a flat start for every sample, empty ones included: they become zero after one step
+    # flat for every sample, empty ones included: those become zero after one step
     H = np.where(mass > 0, mass, mass.mean())[:, None] * uniform_rows(seed, 0, (n, r))
     return H.astype(X.dtype), V.astype(X.dtype)
 

@@ -48,7 +48,7 @@ class Run:
 
 @dataclass
 class Momentum:
-    """Nesterov's extrapolation, block by block, along increases only (so that nothing turns < 0)."""
+    """Nesterov's extrapolation of each block, along increases only: nothing turns negative."""
 
     previous: State = field(default_factory=dict)
     t: float = 1.0
@@ -145,9 +145,7 @@ def minimize(
     return Run(state, history, max_iter, Stop.MAX_ITER)
 
 
-def _iterate(
-    problem: Problem, state: State, blocks: list[str], momentum: Momentum | None
-) -> State:
+def _iterate(problem: Problem, state: State, blocks: list[str], momentum: Momentum | None) -> State:
     """Update each factor once."""
     if momentum is not None:
         momentum.advance()

@@ -51,8 +51,12 @@ class Backend(Protocol):
 
     name: str
 
-    def prepare(self, X: Any) -> Any:
-        """Make trusted data (dense array or canonical CSR) ready for the kernels."""
+    def prepare(self, X: Any, like: Any = None) -> Any:
+        """Make trusted data (dense array or canonical CSR) ready for the kernels.
+
+        Dense or sparse is decided here, and nowhere above; matrices that meet in one `half_step`
+        are of one kind, that of ``like``.
+        """
         ...
 
     def ratio_matmul(self, X: Any, A: Array, B: Array) -> Array:

@@ -34,3 +34,9 @@ def finish_step(A: Array, numerator: Array, den: Array, weight: Array | None) ->
     if weight is not None:
         step /= weight[:, None].astype(A.dtype)
     return step.astype(A.dtype, copy=False)
+
+
+def safe_ratio(numerator: Array, denominator: Array) -> Array:
+    """Return ``numerator / denominator``, and 0 where the denominator is 0."""
+    out = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape), numerator.dtype)
+    return np.divide(numerator, denominator, out=out, where=denominator > 0)

@@ -119,28 +119,30 @@ def log_terms(tasks, indptr, indices, data, A, B, floor):  # type: ignore[no-unt
     return sums
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+# The two loops over dense blocks are not threaded: they run between BLAS calls, whose idle threads
+# would fight with ours for the cores.
+
+
+@njit(cache=True, fastmath=_MATH, nogil=True)
 def divide_block(X, fitted, floor):  # type: ignore[no-untyped-def]
-    """Replace ``fitted`` by ``X / fitted``, and by 0 where X or the fit is 0."""
+    """Replace ``fitted`` by ``X / fitted``, and by 0 where the fit is 0."""
     zero = fitted.dtype.type(0)
-    for i in prange(X.shape[0]):
+    for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             fit = fitted[i, j]
             fitted[i, j] = X[i, j] / fit if fit > floor else zero
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+@njit(cache=True, fastmath=_MATH, nogil=True)
 def log_terms_block(X, fitted, floor):  # type: ignore[no-untyped-def]
-    """Return ``sum x log(x / a.b) - x`` of a dense block, one number a row."""
-    sums = np.zeros(X.shape[0])
-    for i in prange(X.shape[0]):
-        total = 0.0
+    """Return ``sum x log(x / a.b) - x`` of a dense block."""
+    total = 0.0
+    for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             if X[i, j] > 0 and fitted[i, j] > floor:
                 x = np.float64(X[i, j])
                 total += x * np.log(x / np.float64(fitted[i, j])) - x
-        sums[i] = total
-    return sums
+    return total
 
 
 def no_rows(like: Any, B: Array) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ class ReferenceBackend:
 
     name = "reference"
 
-    def prepare(self, X: Any) -> Any:
+    def prepare(self, X: Any, like: Any = None) -> Any:
         """Leave the data as it is: arrays and sparse matrices have ``.T`` and ``@`` already."""
         return X
 

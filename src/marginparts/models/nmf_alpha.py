@@ -57,7 +57,7 @@ class NMFAlphaProblem:
 
     @cached_property
     def row_weight(self) -> Array:
-        """``1 + lam * s`` (n,), with ``s`` the row sums of S: the row part of eq. 16's denominator."""
+        """``1 + lam * s`` (n,), s the row sums of S: the row part of eq. 16's denominator."""
         return np.asarray(1 + self.lam * np.asarray(self.S.sum(axis=1)).ravel())
 
     def update(self, state: State, block: str) -> Array:

@@ -1,0 +1,275 @@
+"""From labels to margin components: dual coefficients, gathered in S (eqs. 6-9, 13, 17).
+
+Each two-class question gets a linear classifier; its weight vector is a weighted sum of labeled
+samples, ``w = sum_i alpha_i y_i x_i`` with ``alpha_i >= 0``. The samples with positive labels give
+``w+``, the others ``w-``, both nonnegative when the data is: two columns of S.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
+
+from marginparts._types import Array
+from marginparts.dual_svm import DualProblem, solve_duals
+from marginparts.init import seed_of
+from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
+from marginparts.transduction import transductive_weights
+from marginparts.validation import check_matrix, check_option, check_positive
+
+SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "class")
+PSEUDO = (None, "svm", "tsvm")
+
+#: ``source(features, signs) -> alpha``: your own classifier's dual coefficients.
+Source = Callable[[Any, NDArray[np.float64]], Array]
+
+#: Passes of the online learners over the labeled samples.
+_EPOCHS = 10
+
+#: The share of the unlabeled samples of each predicted class that may enter as pseudo-labeled.
+_SUREST = 0.5
+
+
+def margin_directions(
+    X: Any,
+    y: Any,
+    *,
+    features: Any = None,
+    source: str | Source = "svm",
+    multiclass: str = "ovr",
+    C: float = 1.0,
+    scale: bool = True,
+    pseudo: str | None = None,
+    random_state: Any = None,
+) -> sp.csr_array:
+    """Return the dual coefficients S of linear classifiers trained on the labeled rows.
+
+    Parameters
+    ----------
+    X : (n, d) array or sparse matrix
+        The nonnegative data that will be factorized.
+    y : (n,) or (n, c) array-like
+        Labels; -1, None and NaN mark unlabeled rows (see `marginparts.labels`).
+    features : (n, f) array or sparse matrix, or None
+        What the classifiers see; X when None. Coefficients are carried over to the rows of X by
+        the ratio of the rows' lengths, which is exact when features are rescaled rows of X.
+    source : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
+        Where the coefficients come from: SVMs with the squared hinge, mistake counts, a
+        passive-aggressive learner, all ones (class sums), or ``source(features, signs) -> alpha``.
+    multiclass : {"ovr", "ovo"}
+        More than two classes: one classifier a class, or one a pair as in the paper.
+    C : float
+        Cost of the SVMs, and bound of the passive-aggressive steps.
+    scale : bool
+        Take all units out. The classifiers see features whose rows have length 1 on average, so
+        that C means the same for any data; and each column of S is scaled so that all margin
+        components together have the mass of X: lam is then the ratio of supervised to
+        unsupervised mass. False does neither, as in the paper.
+    pseudo : {None, "svm", "tsvm"}
+        Let the unlabeled rows about which this classifier is surest enter S with their predicted
+        labels.
+    random_state : int, RandomState, Generator or None
+
+    Returns
+    -------
+    S : (n, 2p) CSR array
+        All plus columns, then all minus columns (eq. 17). Unlabeled and empty rows are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[2., 0.], [0., 1.], [1., 1.]])
+    >>> margin_directions(X, [1, 0, -1], source="class").toarray()
+    array([[1.25, 0.  ],
+           [0.  , 2.5 ],
+           [0.  , 0.  ]])
+    """
+    X = check_matrix(X, "margin_directions")
+    if features is not None:
+        features = check_features(features, X.shape[0])
+    if not callable(source):
+        check_option(source, "source", SOURCES)
+    check_option(multiclass, "multiclass", ("ovr", "ovo"))
+    if pseudo is not None:
+        check_option(pseudo, "pseudo", ("svm", "tsvm"))
+    labels = encode_labels(y, X.shape[0])
+    return find_directions(
+        X, labels, features=features, source=source, multiclass=multiclass,
+        C=check_positive(C, "C"), scale=scale, pseudo=pseudo, seed=seed_of(random_state),
+    )  # fmt: skip
+
+
+def check_features(features: Any, n: int) -> Any:
+    """Return the classifiers' own features, which may have any sign."""
+    from sklearn.utils.validation import check_array
+
+    features = check_array(features, accept_sparse="csr", dtype=np.float64, input_name="features")
+    if features.shape[0] != n:
+        raise ValueError(
+            f"features has {features.shape[0]} rows and X has {n}; they must be equal."
+        )
+    return features
+
+
+def find_directions(
+    X: Any,
+    labels: Labels,
+    *,
+    features: Any = None,
+    source: str | Source = "svm",
+    multiclass: str = "ovr",
+    C: float = 1.0,
+    scale: bool = True,
+    pseudo: str | None = None,
+    seed: int = 0,
+) -> sp.csr_array:
+    """`margin_directions` on trusted data."""
+    seen = sp.csr_array(X if features is None else features).astype(np.float64)
+    if scale:
+        seen = seen * (1 / _mean_length(seen))
+    if pseudo is not None:
+        labels = pseudo_labels(seen, labels, pseudo, C, seed)
+    mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    tasks = [_without_empty(task, mass) for task in labels.tasks(multiclass)]
+    usable = [task for task in tasks if len(np.unique(task.signs)) == 2]
+    duals = _duals(seen, usable, source, C, seed)
+    if features is not None:
+        lengths, seen_lengths = row_norms(sp.csr_array(X)), row_norms(seen)
+        carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+        duals = [alpha * carry[t.rows] for alpha, t in zip(duals, usable, strict=True)]
+    kept = [
+        (task, alpha)
+        for task, alpha in zip(usable, duals, strict=True)
+        if all(np.any(alpha[task.signs == sign] > 0) for sign in (1, -1))
+    ]
+    _report_left_out(tasks, [task for task, _ in kept])
+    S = _assemble(kept, X.shape[0])
+    if scale and S.shape[1]:
+        XS_mass = S.T @ mass  # the column sums of S.T @ X without forming it
+        S = S @ sp.diags_array(mass.sum() / (S.shape[1] * XS_mass))
+    return sp.csr_array(S).astype(X.dtype)
+
+
+def _mean_length(X: sp.csr_array) -> float:
+    """Return the root mean square of the rows' lengths, or 1 for an empty matrix."""
+    # taken out first, so that squares of extreme values stay within range
+    largest = float(abs(X).max()) or 1.0
+    return largest * (float(np.sqrt(np.mean(row_norms(X / largest, squared=True)))) or 1.0)
+
+
+def _without_empty(task: BinaryTask, mass: Array) -> BinaryTask:
+    """Leave out samples without mass: they can carry no direction."""
+    full = mass[task.rows] > 0
+    return task if full.all() else BinaryTask(task.name, task.rows[full], task.signs[full])
+
+
+def _duals(
+    seen: sp.csr_array, tasks: list[BinaryTask], source: str | Source, C: float, seed: int
+) -> list[Array]:
+    """Dual coefficients (m,) of each task's rows."""
+    if callable(source):
+        return [_own_duals(source, seen[task.rows], task.signs) for task in tasks]
+    if source == "class":
+        return [np.ones(len(task.rows)) for task in tasks]
+    if source == "svm":
+        problems = [DualProblem(t.rows, t.signs, np.full(len(t.rows), C)) for t in tasks]
+        return [solution.alpha for solution in solve_duals(seen, problems, tol=1e-4, seed=seed)]
+    return [_online(seen[task.rows], task.signs, source, C, seed) for task in tasks]
+
+
+def _own_duals(source: Source, rows: Any, signs: NDArray[np.float64]) -> Array:
+    """Ask a user's function, and check what it says."""
+    alpha = np.asarray(source(rows, signs), dtype=np.float64)
+    if alpha.shape != signs.shape or not np.isfinite(alpha).all() or (alpha < 0).any():
+        raise ValueError(
+            f"source must return {len(signs)} finite coefficients that are 0 or larger, "
+            f"one for each sample it was given; got shape {alpha.shape}."
+        )
+    return alpha
+
+
+def _online(rows: Any, signs: NDArray[np.float64], source: str, C: float, seed: int) -> Array:
+    from marginparts._online_duals import online_duals
+
+    rng = np.random.default_rng(seed)
+    order = np.concatenate([rng.permutation(len(signs)) for _ in range(_EPOCHS)])
+    rows = sp.csr_array(rows).astype(np.float64)
+    pa, averaged = source == "pa", source == "averaged-perceptron"
+    alpha = online_duals(rows.indptr, rows.indices, rows.data, signs, order, pa, averaged, C)
+    return np.asarray(alpha)
+
+
+def _report_left_out(tasks: list[BinaryTask], kept: list[BinaryTask]) -> None:
+    """Say which classifiers could not be trained."""
+    names = {task.name for task in kept}
+    left_out = [task.name for task in tasks if task.name not in names]
+    if left_out and kept:
+        warnings.warn(
+            f"Left out {len(left_out)} of {len(tasks)} classifiers, because one of their two "
+            f"sides has no labeled sample with any mass: {', '.join(left_out[:8])}"
+            f"{', ...' if len(left_out) > 8 else ''}.",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif not kept:
+        warnings.warn(
+            "There are no labeled samples of two classes, so there is no margin to keep and this "
+            "is plain NMF; label at least one sample of each of two classes.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _assemble(kept: list[tuple[BinaryTask, Array]], n: int) -> sp.csr_array:
+    """Return S (n, 2p): ``alpha+`` of every task, then ``alpha-`` of every task (eqs. 9, 17)."""
+    p = len(kept)
+    rows, columns, values = [np.empty(0, int)], [np.empty(0, int)], [np.empty(0)]
+    for t, (task, alpha) in enumerate(kept):
+        rows.append(task.rows)
+        columns.append(np.where(task.signs > 0, t, p + t))
+        values.append(alpha)
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    S = sp.csr_array(entries, shape=(n, 2 * p))
+    S.eliminate_zeros()
+    return S
+
+
+def pseudo_labels(seen: Any, labels: Labels, how: str, C: float, seed: int) -> Labels:
+    """Fill in the labels of the unlabeled rows that a classifier is surest of.
+
+    The surest half of each predicted class (of each side of each label, for multilabel data).
+    """
+    tasks = labels.tasks("ovr")
+    if any(len(np.unique(task.signs)) < 2 for task in tasks) or labels.labeled.all():
+        return labels
+    if how == "tsvm":
+        W = transductive_weights(seen, labels, C, seed=seed)
+    else:
+        problems = [DualProblem(t.rows, t.signs, np.full(len(t.rows), C)) for t in tasks]
+        W = np.stack([s.w for s in solve_duals(seen, problems, tol=1e-3, seed=seed)])
+    values = np.asarray(seen @ W.T)
+    codes = labels.codes.copy()
+    if labels.multilabel:
+        for k in range(codes.shape[1]):
+            _fill_surest(codes[:, k], values[:, k] > 0, np.abs(values[:, k]))
+    elif len(labels.classes) == 2:
+        _fill_surest(codes, values[:, 0] > 0, np.abs(values[:, 0]))
+    else:
+        top = np.sort(values, axis=1)[:, -2:]
+        _fill_surest(codes, values.argmax(axis=1), top[:, 1] - top[:, 0])
+    return Labels(labels.classes, codes)
+
+
+def _fill_surest(codes: NDArray[np.int64], predicted: NDArray[Any], sureness: Array) -> None:
+    """Write the surest predictions of each class into the unknown entries of ``codes``."""
+    unknown = codes == UNKNOWN
+    for k in np.unique(predicted):
+        rows = np.flatnonzero(unknown & (predicted == k))
+        surest = rows[np.argsort(-sureness[rows], kind="stable")]
+        codes[surest[: round(_SUREST * len(rows))]] = k

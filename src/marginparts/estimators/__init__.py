@@ -1,0 +1,14 @@
+"""scikit-learn's face of the package. Validation happens here, once."""
+
+from marginparts.estimators.baselines import ConstrainedNMF, SemiSupervisedNMF
+from marginparts.estimators.classifier import NMFAlphaClassifier
+from marginparts.estimators.nmf_alpha import NMFAlpha
+from marginparts.estimators.transductive_svm import TransductiveSVM
+
+__all__ = [
+    "ConstrainedNMF",
+    "NMFAlpha",
+    "NMFAlphaClassifier",
+    "SemiSupervisedNMF",
+    "TransductiveSVM",
+]

@@ -1,0 +1,112 @@
+"""What the three factorizing transformers share: everything but the fit itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from marginparts._types import Array, Result
+from marginparts.factorization import parts_of
+from marginparts.geometry import gram_root
+from marginparts.validation import (
+    DTYPES,
+    as_nonnegative,
+    check_count,
+    check_mass,
+    check_option,
+    check_rank,
+)
+
+
+class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A fitted basis V, and the maps into it and back."""
+
+    # set by the constructors of the subclasses
+    n_components: int
+    map_iter: int
+    output: str
+    backend: str
+
+    def _check_data(self, X: Any, *, reset: bool) -> Any:
+        """Return X as trusted data."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset)
+        return as_nonnegative(X, type(self).__name__)
+
+    def _check_fit(self, X: Any) -> tuple[Any, int]:
+        """Return trusted training data and the rank."""
+        check_count(self.map_iter, "map_iter")
+        check_option(self.output, "output", ("gram", "coefficients"))
+        X = self._check_data(X, reset=True)
+        check_mass(X, type(self).__name__)
+        return X, check_rank(self.n_components, X.shape)
+
+    def _keep(self, result: Result) -> None:
+        """Keep what a run found, with parts that sum to one."""
+        self.components_ = parts_of(result.V)
+        self.loss_curve_ = np.array(result.losses)
+        self.n_iter_ = result.n_iter
+        self.stop_ = result.stop
+        self._gram_root = gram_root(self.components_.T)
+
+    def _map(self, X: Any) -> Array:
+        """Return H (n, r) for trusted data."""
+        raise NotImplementedError
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def transform(self, X: Any) -> Array:
+        """Express samples in the learned parts; labels never enter.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+
+        Returns
+        -------
+        (n, r) array
+            Z (eq. 5) with ``output="gram"``, H with ``output="coefficients"``. A row depends on
+            its own sample alone.
+        """
+        check_is_fitted(self)
+        return self.codes(self._check_data(X, reset=False))
+
+    def codes(self, X: Any) -> Array:
+        """`transform` on checked data."""
+        H = self._map(X.astype(self.components_.dtype, copy=False))
+        Z = H @ self._gram_root if self.output == "gram" else H
+        return np.asarray(Z, dtype=X.dtype)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit and map the same samples, exactly as ``fit(X, y).transform(X)``."""
+        return self.fit(X, y).transform(X)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Rebuild samples from their codes.
+
+        Parameters
+        ----------
+        X : (n, r) array
+            What `transform` returns; Z is turned back into H by the pseudo-inverse.
+
+        Returns
+        -------
+        (n, d) array
+        """
+        check_is_fitted(self)
+        X = check_array(X, dtype=DTYPES)
+        if X.shape[1] != self._n_features_out:
+            raise ValueError(f"X has {X.shape[1]} columns, expected {self._n_features_out}.")
+        H = X @ np.linalg.pinv(self._gram_root, hermitian=True) if self.output == "gram" else X
+        return np.asarray(H @ self.components_, dtype=X.dtype)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

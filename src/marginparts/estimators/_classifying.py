@@ -1,0 +1,90 @@
+"""What the two classifiers share: from decision values to labels, and an honest score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+
+from marginparts._types import Array
+from marginparts.labels import Labels, encode_labels
+
+
+class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier with one decision value a class (one in all for two classes)."""
+
+    classes_: NDArray[Any]
+    multilabel_: bool
+
+    def _check_labels(self, y: Any, n: int) -> Labels:
+        """Return the labels; refuse them when there is nothing to tell apart."""
+        name = type(self).__name__
+        if y is None:
+            raise ValueError(
+                f"{name} requires y to be passed, but the target y is None; "
+                "give labels, with -1, None or NaN for unlabeled samples."
+            )
+        labels = encode_labels(y, n)
+        if not labels.labeled.any():
+            raise ValueError(f"{name} needs labeled samples, and y has none; label at least two.")
+        if not labels.multilabel and len(labels.classes) < 2:
+            raise ValueError(
+                f"{name} needs labeled samples of at least two classes, and y has one class only: "
+                f"{labels.classes[0]!r}."
+            )
+        self.classes_ = labels.classes
+        self.multilabel_ = labels.multilabel
+        return labels
+
+    def decision_function(self, X: Any) -> Array:
+        """Return (n, c) decision values, or (n,) for two classes."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+
+        Returns
+        -------
+        (n,) array, or (n, c) indicator for multilabel data
+        """
+        values = self.decision_function(X)
+        if self.multilabel_:
+            return (values > 0).astype(np.int64)
+        if values.ndim == 1:
+            return np.asarray(self.classes_[(values > 0).astype(np.intp)])
+        return np.asarray(self.classes_[values.argmax(axis=1)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the labeled rows of y; unlabeled ones are ignored.
+
+        For multilabel data a row counts as right when all its labels are, and rows with an unknown
+        entry are ignored.
+        """
+        labels = encode_labels(y, None)
+        known = labels.complete
+        if not known.any():
+            raise ValueError("score needs labeled samples, and y has none.")
+        truth = labels.codes[known] if labels.multilabel else labels.classes[labels.codes[known]]
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        rows = np.flatnonzero(known)
+        predicted = self.predict(X if known.all() else _take_rows(X, rows))
+        return float(accuracy_score(truth, predicted, sample_weight=weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    from sklearn.utils import _safe_indexing
+
+    return _safe_indexing(X, rows)

@@ -1,0 +1,279 @@
+"""The two semi-supervised factorizations that the paper compares with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts._types import Array, Callback, Result, State
+from marginparts.backends import get_backend
+from marginparts.estimators._base import PartsTransformer
+from marginparts.factorization import start_from
+from marginparts.init import label_start, seed_of, uniform_rows
+from marginparts.labels import UNKNOWN, Labels, encode_labels
+from marginparts.models.least_squares import LeastSquaresMap, squared_norm
+from marginparts.models.lee2010 import Lee2010Problem
+from marginparts.models.liu_wu2010 import LiuWu2010Problem
+from marginparts.solver import SOLVERS, Run, minimize
+from marginparts.validation import check_count, check_nonnegative, check_option
+
+
+class _SquaredLossParts(PartsTransformer):
+    """A factorization with the squared loss: its checks, its start and its map."""
+
+    init: Any
+    solver: str
+    max_iter: int
+    tol: float
+    random_state: Any
+    callback: Callback | None
+
+    def _prepare(self, X: Any, y: Any) -> tuple[Any, Labels, Array, Array, int]:
+        """Return trusted data, labels, a start (H, V) and the seed."""
+        check_count(self.max_iter, "max_iter")
+        check_nonnegative(self.tol, "tol")
+        check_option(self.solver, "solver", SOLVERS)
+        if isinstance(self.init, str):
+            check_option(self.init, "init", ("auto", "random", "nndsvda", "nndsvdar"))
+        X, r = self._check_fit(X)
+        seed = seed_of(self.random_state)
+        y = np.full(X.shape[0], UNKNOWN) if y is None else y
+        labels = encode_labels(y, X.shape[0])
+        self.classes_ = labels.classes
+        if isinstance(self.init, str) and self.init == "auto":
+            start = label_start if labels.labeled.any() else None
+            H, V = start(X, labels, r, seed) if start else start_from("random", X, r, seed)
+        else:
+            H, V = start_from(self.init, X, r, seed)
+        return X, labels, H, V, seed
+
+    def _minimize(self, problem: Any, state: State) -> Run:
+        return minimize(
+            problem, state, solver=self.solver, max_iter=self.max_iter, tol=self.tol,
+            callback=self.callback,
+        )  # fmt: skip
+
+    def _keep_run(self, run: Run, H: Array) -> None:
+        losses = [check.loss for check in run.history]
+        self._keep(Result(run.state["V"], H, losses, run.n_iter, run.stop, run.history))
+
+    def _map(self, X: Any) -> Array:
+        V = self.components_.T
+        problem = LeastSquaresMap(np.asarray(X @ V), V.T @ V)
+        state = {"H": problem.start()}
+        run = minimize(problem, state, solver="mu", max_iter=self.map_iter, watch=False)
+        return run.state["H"]
+
+
+class SemiSupervisedNMF(_SquaredLossParts):
+    """NMF whose codes also regress the labels (Lee, Yoo & Choi 2010; eq. 18).
+
+    Parameters
+    ----------
+    n_components : int
+        The number r of parts.
+    lam : float
+        Weight of the regression; 1 weighs the labels like the labeled samples' own mass.
+    init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
+        ``"auto"`` starts from the labels when there are any.
+    solver : {"auto", "mu", "mue"}
+    max_iter : int
+    tol : float
+    map_iter : int
+        Updates of H in `transform`, from a flat start.
+    output : {"gram", "coefficients"}
+        Z (eq. 5) or H.
+    backend : {"auto", "numba", "reference"}
+    random_state : int, RandomState or None
+    callback : callable or None
+
+    Attributes
+    ----------
+    components_ : (r, d) array
+    classes_ : array
+    loss_curve_ : array
+    n_iter_ : int
+    stop_ : Stop
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from marginparts import SemiSupervisedNMF
+    >>> X = [[1., 0.], [2., 0.], [0., 1.]]
+    >>> SemiSupervisedNMF(2, random_state=0).fit(X, [0, -1, 1]).transform(X).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        lam: float = 1.0,
+        init: Any = "auto",
+        solver: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        map_iter: int = 50,
+        output: str = "gram",
+        backend: str = "auto",
+        random_state: Any = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.lam = lam
+        self.init = init
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.map_iter = map_iter
+        self.output = output
+        self.backend = backend
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None) -> SemiSupervisedNMF:
+        """Find the parts.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            Nonnegative data.
+        y : (n,) or (n, c) array-like, or None
+            Labels, -1, None or NaN for unlabeled; None is plain NMF with the squared loss.
+
+        Returns
+        -------
+        SemiSupervisedNMF
+            The fitted estimator.
+        """
+        lam = check_nonnegative(self.lam, "lam")
+        X, labels, H, V, seed = self._prepare(X, y)
+        rows = np.flatnonzero(labels.labeled)
+        Y, known = _indicator(labels, rows, X.dtype)
+        size = np.sqrt(float(np.sum(Y**2)))
+        if size > 0:
+            Y *= X.dtype.type(np.sqrt(squared_norm(X[rows])) / size)
+        problem = Lee2010Problem(get_backend(self.backend).prepare(X), Y, known, rows, lam)
+        mean_code = max(float(H.mean()), np.finfo(X.dtype).tiny)
+        U = uniform_rows(seed, 2, (Y.shape[1], V.shape[1])) * (Y.max(initial=0) / mean_code)
+        run = self._minimize(problem, {"V": V, "U": U.astype(X.dtype), "H": H})
+        self._keep_run(run, run.state["H"])
+        return self
+
+
+class ConstrainedNMF(_SquaredLossParts):
+    """NMF in which the labeled samples of a class share one code (Liu & Wu 2010; eqs. 19-20).
+
+    The labeled samples' codes coincide by construction, so `transform` maps all samples anew.
+
+    Parameters
+    ----------
+    n_components : int
+        The number r of parts.
+    init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
+        ``"auto"`` starts from the labels when there are any.
+    solver : {"auto", "mu", "mue"}
+    max_iter : int
+    tol : float
+    map_iter : int
+        Updates of H in `transform`, from a flat start.
+    output : {"gram", "coefficients"}
+        Z (eq. 5) or H.
+    backend : {"auto", "numba", "reference"}
+    random_state : int, RandomState or None
+    callback : callable or None
+
+    Attributes
+    ----------
+    components_ : (r, d) array
+    classes_ : array
+    loss_curve_ : array
+    n_iter_ : int
+    stop_ : Stop
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from marginparts import ConstrainedNMF
+    >>> X = [[1., 0.], [2., 0.], [0., 1.]]
+    >>> ConstrainedNMF(2, random_state=0).fit(X, [0, -1, 1]).transform(X).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        init: Any = "auto",
+        solver: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        map_iter: int = 50,
+        output: str = "gram",
+        backend: str = "auto",
+        random_state: Any = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.map_iter = map_iter
+        self.output = output
+        self.backend = backend
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None) -> ConstrainedNMF:
+        """Find the parts.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            Nonnegative data.
+        y : (n,) or (n, c) array-like, or None
+            Labels, -1, None or NaN for unlabeled; None is plain NMF with the squared loss.
+
+        Returns
+        -------
+        ConstrainedNMF
+            The fitted estimator.
+        """
+        X, labels, H, V, _ = self._prepare(X, y)
+        rows = np.flatnonzero(labels.complete)
+        Y, _ = _indicator(labels, rows, X.dtype)
+        # a sample without a single label cannot be tied to any other
+        tied = Y.any(axis=1)
+        rows, Y = rows[tied], Y[tied]
+        free = np.setdiff1d(np.arange(X.shape[0]), rows, assume_unique=True)
+        sums = Y.T @ X[rows] if len(rows) else np.zeros((Y.shape[1], X.shape[1]), X.dtype)
+        stack = (
+            sp.vstack([sp.csr_array(sums), X[free]], format="csr")
+            if sp.issparse(X)
+            else (np.concatenate([sums, X[free]]))
+        )
+        P = np.concatenate([safe_mean(Y, H[rows]), H[free]])
+        problem = LiuWu2010Problem(
+            get_backend(self.backend).prepare(stack), Y.T @ Y, squared_norm(X)
+        )
+        run = self._minimize(problem, {"V": V, "P": P})
+        self._keep_run(run, run.state["P"])
+        return self
+
+
+def safe_mean(Y: Array, H: Array) -> Array:
+    """Return the mean code of each class, positive even for a class without samples."""
+    counts = np.maximum(Y.sum(axis=0), 1)[:, None]
+    return np.asarray((Y.T @ H) / counts + np.finfo(H.dtype).eps, dtype=H.dtype)
+
+
+def _indicator(labels: Labels, rows: Any, dtype: Any) -> tuple[Array, Array]:
+    """Return the labels of some rows as 0 and 1 (m, c), and where they are known."""
+    codes = labels.codes[rows]
+    if not labels.multilabel:
+        Y = (codes[:, None] == np.arange(max(len(labels.classes), 1))).astype(dtype)
+        return Y, np.ones_like(Y)
+    return (codes == 1).astype(dtype), (codes != UNKNOWN).astype(dtype)

@@ -1,0 +1,219 @@
+"""The whole pipeline as one classifier: directions, parts, codes, linear SVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginparts._types import Array, Callback
+from marginparts.directions import Source
+from marginparts.estimators._classifying import PartlyLabeledClassifier
+from marginparts.estimators.nmf_alpha import NMFAlpha
+from marginparts.init import seed_of
+from marginparts.linear_head import fit_head
+from marginparts.selection import Grid, choose
+from marginparts.validation import (
+    DTYPES,
+    as_nonnegative,
+    check_count,
+    check_mass,
+    check_nonnegative,
+    check_option,
+    check_positive,
+    check_rank,
+)
+
+
+class NMFAlphaClassifier(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier
+):
+    """Learn parts from all samples and the margin of the labeled ones, and classify by them.
+
+    Directions, NMF-alpha, the map Z (eq. 5) and a linear SVM on its unit rows, in one object.
+    Binary, multiway and multilabel. What is left at ``"auto"`` is chosen by cross-validation over
+    the labeled samples.
+
+    Parameters
+    ----------
+    n_components : int
+        The number r of parts.
+    lam : float or "auto"
+        Weight of the margin components.
+    C : float or "auto"
+        Cost of the final SVM, on codes of length 1 (on average, without ``normalize``).
+    map_iter : int or "auto"
+        Updates of H that map a sample into the parts.
+    normalize : bool or "auto"
+        Whether the SVM sees each code with length 1, or all codes scaled alike.
+    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
+        Where the margin components come from, see `margin_directions`.
+    multiclass : {"ovr", "ovo"}
+        More than two classes: one direction a class, or one a pair as in the paper.
+    pseudo : {None, "svm", "tsvm"}
+        Let the surest unlabeled samples take part in the directions too.
+    init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
+        ``"auto"`` starts from the labels.
+    solver : {"auto", "mu", "mue"}
+    max_iter : int
+    tol : float
+    backend : {"auto", "numba", "reference"}
+    random_state : int, RandomState or None
+    callback : callable or None
+        Called with a `Progress` during the final factorization.
+
+    Attributes
+    ----------
+    parts_ : NMFAlpha
+        The fitted factorization; ``parts_.components_`` (r, d) are the parts.
+    lam_, C_, map_iter_, normalize_
+        What was given or chosen.
+    selection_ : dict
+        The cross-validation scores of every candidate ``(lam, map_iter, normalize, C)``.
+    coef_ : (p, r) array
+        Hyperplanes over the parts' codes.
+    intercept_ : (p,) array
+    n_iter_ : int
+    classes_ : array
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from marginparts import NMFAlphaClassifier
+    >>> from marginparts.datasets import load_digits_49
+    >>> digits = load_digits_49()
+    >>> y = digits.target.copy()
+    >>> y[40:] = -1  # unlabeled
+    >>> model = NMFAlphaClassifier(16, random_state=0).fit(digits.data, y)
+    >>> model.score(digits.data[40:], digits.target[40:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        lam: float | str = "auto",
+        C: float | str = "auto",
+        map_iter: int | str = "auto",
+        normalize: bool | str = "auto",
+        directions: str | Source = "svm",
+        multiclass: str = "ovr",
+        pseudo: str | None = None,
+        init: Any = "auto",
+        solver: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        backend: str = "auto",
+        random_state: Any = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.lam = lam
+        self.C = C
+        self.map_iter = map_iter
+        self.normalize = normalize
+        self.directions = directions
+        self.multiclass = multiclass
+        self.pseudo = pseudo
+        self.init = init
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.backend = backend
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any) -> NMFAlphaClassifier:
+        """Choose what is left to choose, find the parts, train the SVM.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            Nonnegative data, labeled and unlabeled.
+        y : (n,) or (n, c) array-like
+            Labels, -1, None or NaN for unlabeled; at least two classes.
+
+        Returns
+        -------
+        NMFAlphaClassifier
+            The fitted estimator.
+        """
+        grid = Grid(**self._given())
+        seed = seed_of(self.random_state)
+        parts = NMFAlpha(
+            self.n_components, directions=self.directions, multiclass=self.multiclass,
+            pseudo=self.pseudo, init=self.init, solver=self.solver, max_iter=self.max_iter,
+            tol=self.tol, backend=self.backend, random_state=seed, callback=self.callback,
+        )  # fmt: skip
+        parts.check_parameters()
+        X = self._check_data(X, reset=True)
+        check_mass(X, type(self).__name__)
+        r = check_rank(self.n_components, X.shape)
+        labels = self._check_labels(y, X.shape[0])
+        choice = choose(
+            X, labels, r, grid, source=self.directions, multiclass=self.multiclass,
+            pseudo=self.pseudo, backend=self.backend, seed=seed,
+        )  # fmt: skip
+        self.lam_, self.map_iter_, self.normalize_, self.C_ = choice.best
+        self.selection_ = choice.scores
+        self.parts_ = parts.set_params(lam=self.lam_, map_iter=self.map_iter_)
+        self.parts_.fit_trusted(X, labels)
+        self.n_iter_ = self.parts_.n_iter_
+        known = np.flatnonzero(labels.labeled)
+        self._head = fit_head(
+            self.parts_.codes(X[known]), labels.take(known), self.C_,
+            normalize=self.normalize_, seed=seed,
+        )  # fmt: skip
+        self.coef_, self.intercept_ = self._head.coef, self._head.intercept
+        return self
+
+    def _given(self) -> dict[str, tuple[Any, ...]]:
+        """Return the parameters that are not left to choose, as grids of one."""
+        checks = {"lam": check_nonnegative, "map_iter": check_count, "C": check_positive}
+        grids: dict[str, tuple[Any, ...]] = {}
+        for name in ("lam", "map_iter", "normalize", "C"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                check_option(value, name, ("auto",))
+            elif name == "normalize":
+                grids[name] = (bool(value),)
+            else:
+                grids[name] = (checks[name](value, name),)
+        return grids
+
+    def _check_data(self, X: Any, *, reset: bool) -> Any:
+        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset)
+        return as_nonnegative(X, type(self).__name__)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.parts_.components_.shape[0])
+
+    def transform(self, X: Any) -> Array:
+        """Return Z (n, r): the samples expressed in the parts, see `NMFAlpha.transform`."""
+        check_is_fitted(self)
+        return self.parts_.codes(self._check_data(X, reset=False))
+
+    def decision_function(self, X: Any) -> Array:
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+
+        Returns
+        -------
+        (n,) array for two classes, else (n, c)
+        """
+        check_is_fitted(self)
+        values = self._head.values(self.parts_.codes(self._check_data(X, reset=False)))
+        return values if self.multilabel_ or len(self.classes_) > 2 else values[:, 0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,184 @@
+"""NMF-alpha as a transformer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marginparts._types import Array, Callback
+from marginparts.directions import SOURCES, Source, find_directions
+from marginparts.estimators._base import PartsTransformer
+from marginparts.factorization import factorize, map_rows, start_from
+from marginparts.init import NNDSVD, label_start, seed_of
+from marginparts.labels import Labels, encode_labels
+from marginparts.solver import SOLVERS
+from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
+
+
+class NMFAlpha(PartsTransformer):
+    """Nonnegative parts that keep the margin of the labeled samples (Cho & Saul's NMF-alpha).
+
+    Linear classifiers trained on the labeled samples say which directions of the data matter; the
+    factorization keeps them. Without labels this is NMF with the I-divergence.
+
+    Parameters
+    ----------
+    n_components : int
+        The number r of parts.
+    lam : float
+        Weight of the margin components against the data; 1 to 100 is the usual range.
+    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
+        Where the margin components come from, see `margin_directions`.
+    multiclass : {"ovr", "ovo"}
+        More than two classes: one classifier a class, or one a pair as in the paper.
+    C : float
+        Cost of the classifiers that give the directions.
+    scale : bool
+        Whether lam counts in units of the data's mass; False is the paper's raw coefficients.
+    pseudo : {None, "svm", "tsvm"}
+        Let the surest unlabeled samples take part in the directions too.
+    init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
+        ``"auto"`` starts from the labels when there are any (`class_start`), else at random.
+    solver : {"auto", "mu", "mue"}
+        ``"mu"`` is the paper's; ``"auto"`` the best default.
+    max_iter : int
+        Iterations at most.
+    tol : float
+        Stop when the loss falls by less than this share over ten iterations; 0 runs all of them.
+    map_iter : int
+        Updates of H in `transform`, from a flat start. Few regularize the map and are usually
+        better for classification; a few hundred solve for H exactly.
+    output : {"gram", "coefficients"}
+        What `transform` returns: Z, which keeps inner products (eq. 5), or the nonnegative H.
+    backend : {"auto", "numba", "reference"}
+        Where the kernels run.
+    random_state : int, RandomState or None
+    callback : callable or None
+        Called with a `Progress` during the fit; a true answer ends it.
+
+    Attributes
+    ----------
+    components_ : (r, d) array
+        The parts; each sums to one.
+    directions_ : (n, 2p) CSR array or None
+        S: dual coefficients, all plus columns, then all minus columns (eq. 17).
+    classes_ : array
+        The labels seen.
+    loss_curve_ : array
+        The loss at the start and at each look after it.
+    n_iter_ : int
+    stop_ : Stop
+        Why the fit ended; ``str(stop_)`` is a sentence.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from marginparts import NMFAlpha
+    >>> from marginparts.datasets import load_digits_49
+    >>> digits = load_digits_49()
+    >>> y = digits.target.copy()
+    >>> y[40:] = -1  # unlabeled
+    >>> parts = NMFAlpha(16, random_state=0).fit(digits.data, y)
+    >>> parts.transform(digits.data).shape
+    (361, 16)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        lam: float = 10.0,
+        directions: str | Source = "svm",
+        multiclass: str = "ovr",
+        C: float = 1.0,
+        scale: bool = True,
+        pseudo: str | None = None,
+        init: Any = "auto",
+        solver: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        map_iter: int = 10,
+        output: str = "gram",
+        backend: str = "auto",
+        random_state: Any = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.lam = lam
+        self.directions = directions
+        self.multiclass = multiclass
+        self.C = C
+        self.scale = scale
+        self.pseudo = pseudo
+        self.init = init
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.map_iter = map_iter
+        self.output = output
+        self.backend = backend
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None) -> NMFAlpha:
+        """Find the parts.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            Nonnegative data.
+        y : (n,) or (n, c) array-like, or None
+            Labels, -1, None or NaN for unlabeled; None is plain NMF.
+
+        Returns
+        -------
+        NMFAlpha
+            The fitted estimator.
+        """
+        self.check_parameters()
+        X, _ = self._check_fit(X)
+        return self.fit_trusted(X, None if y is None else encode_labels(y, X.shape[0]))
+
+    def fit_trusted(self, X: Any, labels: Labels | None) -> NMFAlpha:
+        """`fit` on checked data and labels."""
+        seed = seed_of(self.random_state)
+        self.directions_ = None if labels is None else self._directions(X, labels, seed)
+        H, V = self._start(X, labels, int(self.n_components), seed)
+        result = factorize(
+            X, H, V, S=self.directions_, lam=float(self.lam), solver=self.solver,
+            max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=self.callback,
+        )  # fmt: skip
+        if labels is not None:
+            self.classes_ = labels.classes
+        self._keep(result)
+        return self
+
+    def check_parameters(self) -> None:
+        """Refuse what cannot be meant, before any work is done."""
+        check_nonnegative(self.lam, "lam")
+        check_positive(self.C, "C")
+        check_count(self.max_iter, "max_iter")
+        check_nonnegative(self.tol, "tol")
+        check_option(self.solver, "solver", SOLVERS)
+        check_option(self.multiclass, "multiclass", ("ovr", "ovo"))
+        if not callable(self.directions):
+            check_option(self.directions, "directions", SOURCES)
+        if self.pseudo is not None:
+            check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
+        if isinstance(self.init, str):
+            check_option(self.init, "init", ("auto", "random", *NNDSVD))
+
+    def _directions(self, X: Any, labels: Labels, seed: int) -> Any:
+        return find_directions(
+            X, labels, source=self.directions, multiclass=self.multiclass, C=float(self.C),
+            scale=self.scale, pseudo=self.pseudo, seed=seed,
+        )  # fmt: skip
+
+    def _start(self, X: Any, labels: Labels | None, r: int, seed: int) -> tuple[Array, Array]:
+        if isinstance(self.init, str) and self.init == "auto":
+            if labels is not None and labels.labeled.any():
+                return label_start(X, labels, r, seed)
+            return start_from("random", X, r, seed)
+        return start_from(self.init, X, r, seed)
+
+    def _map(self, X: Any) -> Array:
+        return map_rows(X, self.components_.T.copy(), self.map_iter, self.backend)

@@ -1,0 +1,105 @@
+"""The transductive SVM as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginparts._types import Array
+from marginparts.estimators._classifying import PartlyLabeledClassifier
+from marginparts.init import seed_of
+from marginparts.transduction import transductive_weights
+from marginparts.validation import DTYPES, check_positive
+
+
+class TransductiveSVM(PartlyLabeledClassifier):
+    """Linear SVM that also learns from the unlabeled samples (Joachims 1999b).
+
+    Binary, one-vs-rest for more classes, one problem a label for multilabel data. The share of
+    each class among the unlabeled samples is taken to be its share among the labeled. With
+    everything labeled it is an ordinary SVM with the squared hinge.
+
+    Parameters
+    ----------
+    C : float
+        Cost of a labeled sample.
+    fit_intercept : bool
+        Whether to add a constant feature.
+    tol : float
+        Tolerance of the SVMs.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    coef_ : (p, d) array
+    intercept_ : (p,) array
+    classes_ : array
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from marginparts import TransductiveSVM
+    >>> TransductiveSVM().fit([[0.], [1.], [3.], [4.]], [0, -1, -1, 1]).predict([[0.5], [3.5]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        tol: float = 1e-2,
+        random_state: Any = None,
+    ) -> None:
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> TransductiveSVM:
+        """Train on labeled and unlabeled samples.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+        y : (n,) or (n, c) array-like
+            Labels, -1, None or NaN for unlabeled.
+
+        Returns
+        -------
+        TransductiveSVM
+            The fitted estimator.
+        """
+        C, tol = check_positive(self.C, "C"), check_positive(self.tol, "tol")
+        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES)
+        labels = self._check_labels(y, X.shape[0])
+        seen = sp.csr_array(X)
+        if self.fit_intercept:
+            seen = sp.hstack([seen, np.ones((X.shape[0], 1))], format="csr")
+        W = transductive_weights(seen, labels, C, tol=tol, seed=seed_of(self.random_state))
+        for weights, task in zip(W, labels.tasks("ovr"), strict=True):
+            if len(task.signs) and np.all(task.signs == 1) and self.fit_intercept:
+                weights[-1] = 1.0  # a label that every sample has is always predicted
+        d = X.shape[1]
+        self.coef_ = W[:, :d]
+        self.intercept_ = W[:, d] if self.fit_intercept else np.zeros(len(W))
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the signed distances to the hyperplanes, times the length of their normals.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+
+        Returns
+        -------
+        (n,) array for two classes, else (n, c)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
+        values = np.asarray(X @ self.coef_.T) + self.intercept_
+        return values if self.multilabel_ or len(self.classes_) > 2 else values[:, 0]

@@ -1,0 +1,58 @@
+"""The squared error of ``X ~ H V'`` without forming the product, and the map with V frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts._types import Array, State
+from marginparts.backends._common import safe_ratio
+
+
+def squared_norm(X: Any) -> float:
+    """Return ``|X|^2`` of raw or prepared data, in float64."""
+    values = X.data if sp.issparse(X) else getattr(X, "values", X)
+    return float(np.sum(np.square(values, dtype=np.float64)))
+
+
+def squared_error(x_squared: float, X: Any, H: Array, V: Array) -> float:
+    """Return ``|X - H V'|^2 = |X|^2 - 2 <X V, H> + <V'V, H'H>``."""
+    H, V = H.astype(np.float64, copy=False), V.astype(np.float64, copy=False)
+    error = x_squared - 2 * np.sum((X @ V) * H) + np.sum((V.T @ V) * (H.T @ H))
+    return max(float(error), 0.0)
+
+
+@dataclass
+class LeastSquaresMap:
+    """Find H >= 0 with V frozen; all that is needed of the data is ``X V`` and ``V'V``.
+
+    Parameters
+    ----------
+    XV : (n, r)
+    gram : (r, r)
+        ``V.T @ V``.
+    """
+
+    XV: Array
+    gram: Array
+
+    blocks: ClassVar[tuple[str, ...]] = ("H",)
+
+    def start(self) -> Array:
+        """Return each row's best multiple of a flat code."""
+        flat = np.ones(len(self.gram), self.XV.dtype)
+        size = safe_ratio(self.XV @ flat, np.full(len(self.XV), flat @ self.gram @ flat))
+        return np.asarray(size[:, None] * flat)
+
+    def update(self, state: State, block: str) -> Array:
+        """Return the multiplicative update of H."""
+        H = state["H"]
+        return H * safe_ratio(self.XV, H @ self.gram)
+
+    def loss(self, state: State) -> float:
+        """Return the squared error up to the constant ``|X|^2``."""
+        H = state["H"].astype(np.float64)
+        return float(np.sum(H * (H @ self.gram - 2 * self.XV)))
