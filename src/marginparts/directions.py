@@ -56,9 +56,11 @@ def margin_directions(
         The nonnegative data that will be factorized.
     y : (n,) or (n, c) array-like
         Labels; -1, None and NaN mark unlabeled rows (see `marginparts.labels`).
-    features : (n, f) array or sparse matrix, or None
-        What the classifiers see; X when None. Coefficients are carried over to the rows of X by
-        the ratio of the rows' lengths, which is exact when features are rescaled rows of X.
+    features : (n, f) array or sparse matrix, "hellinger" or None
+        What the classifiers see: X when None, the square roots of X in rows of length 1 when
+        ``"hellinger"`` (whatever the units and lengths of the rows, and damping large counts).
+        Coefficients are carried over to the rows of X by the ratio of the rows' lengths, which
+        is exact when features are rescaled rows of X.
     source : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
         Where the coefficients come from: SVMs with the squared hinge, mistake counts, a
         passive-aggressive learner, all ones (class sums), or ``source(features, signs) -> alpha``.
@@ -91,8 +93,9 @@ def margin_directions(
            [0.  , 0.  ]])
     """
     X = check_matrix(X, "margin_directions")
-    if features is not None:
+    if features is not None and not isinstance(features, str):
         features = check_features(features, X.shape[0])
+    check_features_name(features)
     if not callable(source):
         check_option(source, "source", SOURCES)
     check_option(multiclass, "multiclass", ("ovr", "ovo"))
@@ -117,6 +120,12 @@ def check_features(features: Any, n: int) -> Any:
     return features
 
 
+def check_features_name(features: Any) -> None:
+    """Refuse a name that is not known."""
+    if isinstance(features, str):
+        check_option(features, "features", ("hellinger",))
+
+
 def find_directions(
     X: Any,
     labels: Labels,
@@ -130,7 +139,7 @@ def find_directions(
     seed: int = 0,
 ) -> sp.csr_array:
     """`margin_directions` on trusted data."""
-    seen = sp.csr_array(X if features is None else features).astype(np.float64)
+    seen = _features(X, features)
     if scale:
         seen = seen * (1 / _mean_length(seen))
     if pseudo is not None:
@@ -154,6 +163,16 @@ def find_directions(
         XS_mass = S.T @ mass  # the column sums of S.T @ X without forming it
         S = S @ sp.diags_array(mass.sum() / (S.shape[1] * XS_mass))
     return sp.csr_array(S).astype(X.dtype)
+
+
+def _features(X: Any, features: Any) -> sp.csr_array:
+    """Return what the classifiers see, by rows and in float64."""
+    if not isinstance(features, str):
+        return sp.csr_array(X if features is None else features).astype(np.float64)
+    seen = sp.csr_array(X).astype(np.float64)
+    mass = np.asarray(seen.sum(axis=1)).ravel()
+    seen.data = np.sqrt(seen.data / np.repeat(mass, np.diff(seen.indptr)))
+    return seen
 
 
 def _mean_length(X: sp.csr_array) -> float:
@@ -233,7 +252,7 @@ def _assemble(kept: list[tuple[BinaryTask, Array]], n: int) -> sp.csr_array:
     for t, (task, alpha) in enumerate(kept):
         rows.append(task.rows)
         columns.append(np.where(task.signs > 0, t, p + t))
-        values.append(alpha)
+        values.append(np.asarray(alpha, dtype=np.float64))
     entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
     S = sp.csr_array(entries, shape=(n, 2 * p))
     S.eliminate_zeros()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Callback, Result
+from marginparts._types import Array, Callback, Result, State
 from marginparts.backends import get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
 from marginparts.init import NNDSVD, nndsvd_start, random_start, seed_of
@@ -175,7 +175,7 @@ def map_rows(X: Any, V: Array, n_iter: int, backend: str = "auto") -> Array:
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]))
-        state = {"V": V, "H": np.tile(flat, (rows.stop - rows.start, 1))}
+        state: State = {"V": V, "H": np.tile(flat, (rows.stop - rows.start, 1))}
         run = minimize(problem, state, solver="mu", max_iter=n_iter, frozen=("V",), watch=False)
         H[rows] = run.state["H"]
     H *= V.dtype.type(1 / scale)

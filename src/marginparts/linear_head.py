@@ -26,9 +26,10 @@ class Head(NamedTuple):
 
 def _rows(Z: Array, size: float | None) -> NDArray[np.float64]:
     """Scale rows to length 1 each, or all by one size: C then means the same for any data."""
-    Z = Z.astype(np.float64, copy=False)
-    lengths = np.linalg.norm(Z, axis=1, keepdims=True)
-    return safe_ratio(Z, lengths) if size is None else Z / size
+    rows = np.asarray(Z, dtype=np.float64)
+    if size is not None:
+        return rows / size
+    return np.asarray(safe_ratio(rows, np.linalg.norm(rows, axis=1, keepdims=True)))
 
 
 def fit_head(Z: Array, labels: Labels, C: float, *, normalize: bool = True, seed: int = 0) -> Head:

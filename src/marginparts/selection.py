@@ -28,8 +28,8 @@ from marginparts.linear_head import fit_head
 logger = logging.getLogger("marginparts")
 
 #: What is tried for each parameter left to choose.
-LAM_GRID = (1.0, 3.0, 10.0, 30.0)
-MAP_GRID = (5, 10, 30)
+LAM_GRID = (0.3, 1.0, 3.0, 10.0)
+MAP_GRID = (5, 15, 40)
 NORMALIZE_GRID = (True, False)
 C_GRID = (0.1, 1.0, 10.0)
 
@@ -46,7 +46,7 @@ class Setting(NamedTuple):
     C: float
 
 
-DEFAULT = Setting(lam=3.0, map_iter=10, normalize=True, C=1.0)
+DEFAULT = Setting(lam=1.0, map_iter=15, normalize=True, C=1.0)
 
 
 class Choice(NamedTuple):
@@ -83,7 +83,8 @@ class Grid(NamedTuple):
     @property
     def fallback(self) -> Setting:
         """The defaults, where they are candidates."""
-        return Setting(*(d if d in g else g[0] for g, d in zip(self, DEFAULT, strict=True)))
+        values: list[Any] = [d if d in g else g[0] for g, d in zip(self, DEFAULT, strict=True)]
+        return Setting(*values)
 
 
 def choose(
@@ -94,6 +95,7 @@ def choose(
     *,
     source: str | Source = "svm",
     multiclass: str = "ovr",
+    features: Any = None,
     pseudo: str | None = None,
     backend: str = "auto",
     seed: int = 0,
@@ -106,7 +108,7 @@ def choose(
     labels : Labels
     n_components : int
     grid : Grid
-    source, multiclass, pseudo : see `find_directions`
+    source, multiclass, features, pseudo : see `find_directions`
     backend : str
     seed : int
 
@@ -126,8 +128,9 @@ def choose(
             # a class that is hidden whole is no news to the user
             warnings.simplefilter("ignore", UserWarning)
             S = find_directions(
-                X, left, source=source, multiclass=multiclass, pseudo=pseudo, seed=seed
-            )
+                X, left, source=source, multiclass=multiclass, features=features, pseudo=pseudo,
+                seed=seed,
+            )  # fmt: skip
         H, V = label_start(X, left, n_components, seed)
         for lam in sorted(grid.lam):
             result = factorize(X, H, V, S=S, lam=lam, max_iter=_MAX_ITER, tol=_TOL, backend=backend)

@@ -60,7 +60,7 @@ class Backend(Protocol):
         ...
 
     def ratio_matmul(self, X: Any, A: Array, B: Array) -> Array:
-        """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X; entries with a.b = 0 are skipped."""
+        """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X, skipping those with a.b = 0."""
         ...
 
     def divergence(self, X: Any, A: Array, B: Array) -> float:

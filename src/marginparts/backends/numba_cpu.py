@@ -28,7 +28,7 @@ _SPARSE_PAYS = 0.3
 
 
 class SparseMatrix:
-    """A CSR matrix, with the cut of its rows into tasks and its transpose, each made when needed."""
+    """A CSR matrix; the cut of its rows into tasks and its transpose are made when needed."""
 
     def __init__(self, csr: sp.csr_array, transpose: SparseMatrix | None = None) -> None:
         self.csr = csr
@@ -141,7 +141,7 @@ def _sparse_half_step(
 
 
 def _dense_ratio_matmul(X: Array, A: Array, B: Array) -> Array:
-    """Return ``(X / (A @ B.T)) @ B``, block by block along the axis that is contiguous in memory."""
+    """Return ``(X / (A @ B.T)) @ B``, in blocks along the axis that is contiguous in memory."""
     floor = A.dtype.type(tiny(A.dtype))
     if X.flags.c_contiguous:
         out = np.empty(A.shape, A.dtype)

@@ -52,6 +52,9 @@ class NMFAlphaClassifier(
         Where the margin components come from, see `margin_directions`.
     multiclass : {"ovr", "ovo"}
         More than two classes: one direction a class, or one a pair as in the paper.
+    features : {None, "hellinger"}
+        What the classifiers behind the directions see: X itself, or the square roots of X in rows
+        of length 1, which suits counts and needs no care for units.
     pseudo : {None, "svm", "tsvm"}
         Let the surest unlabeled samples take part in the directions too.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
@@ -101,7 +104,8 @@ class NMFAlphaClassifier(
         normalize: bool | str = "auto",
         directions: str | Source = "svm",
         multiclass: str = "ovr",
-        pseudo: str | None = None,
+        features: str | None = "hellinger",
+        pseudo: str | None = "svm",
         init: Any = "auto",
         solver: str = "auto",
         max_iter: int = 200,
@@ -117,6 +121,7 @@ class NMFAlphaClassifier(
         self.normalize = normalize
         self.directions = directions
         self.multiclass = multiclass
+        self.features = features
         self.pseudo = pseudo
         self.init = init
         self.solver = solver
@@ -145,8 +150,9 @@ class NMFAlphaClassifier(
         seed = seed_of(self.random_state)
         parts = NMFAlpha(
             self.n_components, directions=self.directions, multiclass=self.multiclass,
-            pseudo=self.pseudo, init=self.init, solver=self.solver, max_iter=self.max_iter,
-            tol=self.tol, backend=self.backend, random_state=seed, callback=self.callback,
+            features=self.features, pseudo=self.pseudo, init=self.init, solver=self.solver,
+            max_iter=self.max_iter, tol=self.tol, backend=self.backend, random_state=seed,
+            callback=self.callback,
         )  # fmt: skip
         parts.check_parameters()
         X = self._check_data(X, reset=True)
@@ -155,7 +161,7 @@ class NMFAlphaClassifier(
         labels = self._check_labels(y, X.shape[0])
         choice = choose(
             X, labels, r, grid, source=self.directions, multiclass=self.multiclass,
-            pseudo=self.pseudo, backend=self.backend, seed=seed,
+            features=self.features, pseudo=self.pseudo, backend=self.backend, seed=seed,
         )  # fmt: skip
         self.lam_, self.map_iter_, self.normalize_, self.C_ = choice.best
         self.selection_ = choice.scores

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from marginparts._types import Array, Callback
-from marginparts.directions import SOURCES, Source, find_directions
+from marginparts.directions import SOURCES, Source, check_features_name, find_directions
 from marginparts.estimators._base import PartsTransformer
 from marginparts.factorization import factorize, map_rows, start_from
 from marginparts.init import NNDSVD, label_start, seed_of
@@ -34,6 +34,8 @@ class NMFAlpha(PartsTransformer):
         Cost of the classifiers that give the directions.
     scale : bool
         Whether lam counts in units of the data's mass; False is the paper's raw coefficients.
+    features : {None, "hellinger"}
+        What those classifiers see: X itself, or the square roots of X in rows of length 1.
     pseudo : {None, "svm", "tsvm"}
         Let the surest unlabeled samples take part in the directions too.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
@@ -91,6 +93,7 @@ class NMFAlpha(PartsTransformer):
         multiclass: str = "ovr",
         C: float = 1.0,
         scale: bool = True,
+        features: str | None = None,
         pseudo: str | None = None,
         init: Any = "auto",
         solver: str = "auto",
@@ -108,6 +111,7 @@ class NMFAlpha(PartsTransformer):
         self.multiclass = multiclass
         self.C = C
         self.scale = scale
+        self.features = features
         self.pseudo = pseudo
         self.init = init
         self.solver = solver
@@ -162,6 +166,7 @@ class NMFAlpha(PartsTransformer):
         check_option(self.multiclass, "multiclass", ("ovr", "ovo"))
         if not callable(self.directions):
             check_option(self.directions, "directions", SOURCES)
+        check_features_name(self.features)
         if self.pseudo is not None:
             check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
         if isinstance(self.init, str):
@@ -169,8 +174,8 @@ class NMFAlpha(PartsTransformer):
 
     def _directions(self, X: Any, labels: Labels, seed: int) -> Any:
         return find_directions(
-            X, labels, source=self.directions, multiclass=self.multiclass, C=float(self.C),
-            scale=self.scale, pseudo=self.pseudo, seed=seed,
+            X, labels, features=self.features, source=self.directions, multiclass=self.multiclass,
+            C=float(self.C), scale=self.scale, pseudo=self.pseudo, seed=seed,
         )  # fmt: skip
 
     def _start(self, X: Any, labels: Labels | None, r: int, seed: int) -> tuple[Array, Array]:
