@@ -1,0 +1,151 @@
+"""The documentation says what is so: quoted code is there, examples run, links resolve."""
+
+import ast
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import marginparts
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(marginparts.__file__).parent
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+LINKED = [*PAGES, *sorted(ROOT.glob("*.md"))]
+
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
+TITLE = re.compile(r'^python title="(?P<file>[\w/]+\.py)"$')
+LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+
+
+class Block(NamedTuple):
+    info: str
+    body: str
+    line: int
+    follows: bool  # whether only blank lines are between the block before and this one
+
+
+def blocks(page):
+    text = page.read_text(encoding="utf-8")
+    found, end = [], 0
+    for match in FENCE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 2
+        follows = bool(found) and not text[end : match.start()].strip()
+        found.append(Block(match["info"].strip(), match["body"], line, follows))
+        end = match.end()
+    return found
+
+
+def prose(page):
+    """The text of a page without its blocks and its inline code."""
+    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))
+
+
+def squeeze(text):
+    return " ".join(text.split())
+
+
+def quotes():
+    for page in PAGES:
+        for block in blocks(page):
+            if match := TITLE.match(block.info):
+                yield pytest.param(match["file"], block.body, id=f"{page.stem}-{block.line}")
+
+
+def name(page):
+    return page.name
+
+
+def test_no_block_is_of_an_unknown_kind():
+    kinds = {b.info for page in PAGES for b in blocks(page) if not TITLE.match(b.info)}
+    assert kinds <= {"python", "text", "sh"}
+
+
+@pytest.mark.parametrize(("file", "quoted"), list(quotes()))
+def test_quoted_lines_are_in_their_file(file, quoted):
+    assert squeeze(quoted) in squeeze((PACKAGE / file).read_text(encoding="utf-8"))
+
+
+def test_every_equation_of_the_method_is_on_the_page():
+    text = (ROOT / "docs" / "math.md").read_text(encoding="utf-8")
+    tags = {n for tag in re.findall(r"\\tag\{([\d, ]+)\}", text) for n in tag.split(", ")}
+    assert tags == {str(n) for n in range(1, 21)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_examples_run_and_print_what_they_say(page):
+    namespace = {"__name__": f"docs.{page.stem}"}
+    printed = None
+    for block in blocks(page):
+        if block.info == "python":
+            # blank lines in front make tracebacks name the line of the page
+            code = compile("\n" * (block.line - 1) + block.body, str(page), "exec")
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(code, namespace)
+            printed = out.getvalue()
+        elif block.info == "text" and block.follows and printed is not None:
+            assert printed == block.body, f"{page.name}, line {block.line}"
+            printed = None
+
+
+def slugs(page):
+    """The anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name)
+def test_relative_links_resolve(page):
+    for target in LINK.findall(prose(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{page.name} links to {target}"
+        if anchor:
+            assert anchor in slugs(file), f"{page.name} links to {target}"
+
+
+def test_every_page_is_in_the_table_of_contents():
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / target).resolve() for target in LINK.findall(prose(index))}
+    assert {page.resolve() for page in PAGES} - {index.resolve()} <= linked
+
+
+def layers():
+    """Module name to layer, from the table in the page on the architecture."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", text, re.M)
+    return {module: int(layer) for layer, names in rows for module in re.findall(r"`(\w+)`", names)}
+
+
+def imported(tree):
+    """The modules of the package that a file imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or node.level:
+            continue
+        if node.module == "marginparts":
+            yield from (alias.name for alias in node.names)
+        elif node.module and node.module.startswith("marginparts."):
+            yield node.module.split(".")[1]
+
+
+def test_imports_point_down_the_layers():
+    layer = layers()
+    files = [f for f in PACKAGE.rglob("*.py") if f != PACKAGE / "__init__.py"]
+    modules = {f: f.relative_to(PACKAGE).parts[0].removesuffix(".py") for f in files}
+    assert set(layer) == set(modules.values())
+    for file, module in modules.items():
+        for other in imported(ast.parse(file.read_text(encoding="utf-8"))):
+            assert other == module or layer[other] < layer[module], f"{file.name} imports {other}"
+
+
+def test_versions_agree():
+    version = marginparts.__version__
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {version} - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

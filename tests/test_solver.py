@@ -1,0 +1,171 @@
+"""The one loop: what it calls, when it looks, when it stops, and how it takes back a bad step."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from marginparts import Stop
+from marginparts.solver import WINDOW, Momentum, minimize
+
+
+class Approach:
+    """One number that moves a share of the way to 1; the loss is the distance."""
+
+    blocks = ("x",)
+
+    def __init__(self, share=0.1):
+        self.share, self.looks, self.updates = share, 0, 0
+
+    def update(self, state, block):
+        self.updates += 1
+        return state["x"] + self.share * (1 - state["x"])
+
+    def loss(self, state):
+        self.looks += 1
+        return float(np.sum(np.abs(1 - state["x"])))
+
+
+class Cliff(Approach):
+    """Plain steps stop at 1, but a step from beyond stays there, at ten times the loss."""
+
+    def update(self, state, block):
+        self.updates += 1
+        x = state["x"]
+        return np.where(x < 1, np.minimum(x + 0.1, 1), x)
+
+    def loss(self, state):
+        x = state["x"]
+        return float(np.sum(np.where(x > 1, 10 * (x - 1), 1 - x)))
+
+
+class TwoBlocks:
+    """Records which values each update saw."""
+
+    blocks = ("a", "b")
+
+    def __init__(self):
+        self.seen = []
+
+    def update(self, state, block):
+        self.seen.append((block, float(state["a"][0]), float(state["b"][0])))
+        return state[block] + 1
+
+    def loss(self, state):
+        return 100.0 - state["a"][0]
+
+
+def start(value=0.0, size=1):
+    return {"x": np.full(size, value)}
+
+
+def test_plain_steps_are_the_updates_and_nothing_else():
+    run = minimize(Approach(), start(), solver="mu", max_iter=7, tol=0)
+    assert_allclose(run.state["x"], 1 - 0.9**7, rtol=1e-14)
+    assert_allclose([check.loss for check in run.history], 0.9 ** np.arange(8), rtol=1e-13)
+    assert [check.iteration for check in run.history] == list(range(8))
+
+
+def test_blocks_are_updated_in_order_each_from_the_newest_values():
+    problem = TwoBlocks()
+    minimize(problem, {"a": np.zeros(1), "b": np.zeros(1)}, solver="mu", max_iter=2, tol=0)
+    assert problem.seen == [("a", 0, 0), ("b", 1, 0), ("a", 1, 1), ("b", 2, 1)]
+
+
+@pytest.mark.parametrize("solver", ["mu", "mue"])
+def test_a_frozen_factor_keeps_its_value(solver):
+    problem = TwoBlocks()
+    state = {"a": np.zeros(1), "b": np.full(1, 5.0)}
+    run = minimize(problem, state, solver=solver, max_iter=3, tol=0, frozen=("b",))
+    assert {block for block, *_ in problem.seen} == {"a"}
+    assert run.state["b"] is state["b"]
+    assert_array_equal(state["a"], 0)  # the start is not written to
+
+
+def test_momentum_follows_nesterovs_sequence():
+    momentum, t = Momentum(), 1.0
+    for _ in range(5):
+        momentum.advance()
+        t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        assert_allclose(momentum.b, (t - 1) / t_next)
+        t = t_next
+
+
+def test_extrapolation_goes_along_increases_only():
+    momentum = Momentum(b=0.5)
+    first, second = np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 3.0])
+    assert_array_equal(momentum.ahead({"x": first}, "x")["x"], first)  # no past yet
+    assert_array_equal(momentum.ahead({"x": second}, "x")["x"], [2.5, 1.0, 3.0])
+    assert_array_equal(second, [2.0, 1.0, 3.0])
+    momentum.restart()
+    assert_array_equal(momentum.ahead({"x": first}, "x")["x"], first)
+
+
+def test_extrapolation_gets_further_than_plain_steps():
+    plain = minimize(Approach(0.01), start(), solver="mu", max_iter=50, tol=0)
+    fast = minimize(Approach(0.01), start(), solver="mue", max_iter=50, tol=0)
+    assert fast.history[-1].loss < 0.5 * plain.history[-1].loss
+
+
+def test_a_rise_is_taken_back_and_followed_by_plain_steps():
+    run = minimize(Cliff(), start(), solver="mue", max_iter=30, tol=0)
+    losses = np.array([check.loss for check in run.history])
+    assert (np.diff(losses) <= 0).all()
+    assert_allclose(run.state["x"], 1)  # extrapolation alone would have jumped over it
+    assert (np.diff(losses) == 0).any()  # and it did: this step was taken back
+    assert_allclose(losses[-1], Cliff().loss(run.state))
+
+
+@pytest.mark.parametrize("max_iter", [25, 30])
+def test_large_problems_are_looked_at_every_tenth_iteration_and_at_the_end(max_iter):
+    problem = Approach()
+    run = minimize(problem, start(size=200_000), solver="mu", max_iter=max_iter, tol=0)
+    assert [check.iteration for check in run.history] == sorted({0, 10, 20, max_iter})
+    assert problem.looks == len(run.history)
+    assert problem.updates == max_iter
+
+
+def test_without_watching_the_loss_is_never_computed():
+    problem = Approach()
+    run = minimize(problem, start(), solver="mu", max_iter=6, watch=False)
+    assert (problem.looks, problem.updates) == (0, 6)
+    assert_allclose(run.state["x"], 1 - 0.9**6, rtol=1e-14)
+    assert run.stop is Stop.MAX_ITER
+
+
+def test_the_tolerance_is_a_share_over_a_window_of_iterations():
+    share = 0.1
+    decrease = 1 - 0.9**WINDOW  # constant, so it is never below a smaller tolerance
+    stopped = minimize(Approach(share), start(), solver="mu", max_iter=40, tol=decrease * 1.01)
+    assert (stopped.stop, stopped.n_iter) == (Stop.CONVERGED, WINDOW)
+    ran = minimize(Approach(share), start(), solver="mu", max_iter=40, tol=decrease * 0.99)
+    assert (ran.stop, ran.n_iter) == (Stop.MAX_ITER, 40)
+
+
+def test_an_exact_fit_stops_at_once_unless_all_iterations_are_asked_for():
+    exact = minimize(Approach(), start(1.0), solver="mu", max_iter=20, tol=1e-4)
+    assert (exact.stop, exact.n_iter) == (Stop.EXACT, 1)
+    assert minimize(Approach(), start(1.0), solver="mu", max_iter=20, tol=0).n_iter == 20
+
+
+@pytest.mark.parametrize("answer", [None, False, 0])
+def test_a_callback_that_does_not_answer_true_changes_nothing(answer):
+    iterations = []
+
+    def callback(progress):
+        iterations.append(progress.iteration)
+        return answer
+
+    run = minimize(Approach(), start(), solver="mu", max_iter=5, tol=0, callback=callback)
+    assert iterations == [1, 2, 3, 4, 5]
+    assert run.stop is Stop.MAX_ITER
+
+
+def test_seconds_never_run_backwards():
+    run = minimize(Approach(), start(), max_iter=5, tol=0)
+    assert (np.diff([check.seconds for check in run.history]) >= 0).all()
+
+
+@pytest.mark.parametrize("stop", list(Stop))
+def test_every_reason_to_stop_is_a_sentence(stop):
+    assert str(stop)[0].isupper()
+    assert str(stop).endswith(".")
