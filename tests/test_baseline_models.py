@@ -21,6 +21,11 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 seeds = pytest.mark.parametrize("seed", range(3))
 
 
+def one_label(Y):
+    """One label a sample from an indicator; unlabeled rows stay so."""
+    return np.where((Y >= 0).any(axis=1), Y.argmax(axis=1), -1)
+
+
 def make_data(seed, n=12, d=8, c=3, r=4, density=0.7):
     """X (n, d), a multilabel indicator Y (n, c) with -1 for unknown entries, and a start."""
     rng = np.random.default_rng(seed)
@@ -37,9 +42,9 @@ def make_data(seed, n=12, d=8, c=3, r=4, density=0.7):
 def lee_problem(X, Y, lam, backend="reference"):
     """The problem over the rows about which anything is known."""
     rows = np.flatnonzero((Y >= 0).any(axis=1))
-    known = (Y[rows] >= 0).astype(float)
+    Y, known = (Y[rows] == 1).astype(float), (Y[rows] >= 0).astype(float)
     prepared = get_backend(backend).prepare(X)
-    return Lee2010Problem(prepared, (Y[rows] == 1).astype(float), known, rows, lam)
+    return Lee2010Problem(prepared, squared_norm(X), Y=Y, known=known, rows=rows, lam=lam)
 
 
 def eq_18(X, Y, V, H, U, lam):
@@ -220,7 +225,7 @@ def test_the_map_starts_from_each_rows_best_flat_code():
 def test_estimators_descend_with_any_kind_of_labels(kind, solver, estimator, labels):
     X, Y, *_ = make_data(0, n=30, d=12)
     X[:, 0] += 0.1
-    y = {"one a sample": Y.max(axis=1), "partly known multilabel": Y, "none": None}[labels]
+    y = {"one a sample": one_label(Y), "partly known multilabel": Y, "none": None}[labels]
     parts = estimator(4, solver=solver, max_iter=30, tol=0, random_state=0)
     parts.fit(KINDS[kind](X), y)
     assert (np.diff(parts.loss_curve_) <= 1e-12 * parts.loss_curve_[0]).all()
@@ -244,7 +249,7 @@ def test_constrained_codes_start_from_class_means_and_a_is_that_of_eq_19(kind):
 def test_the_units_of_x_do_not_matter(estimator):
     """Lee's labels are scaled to weigh like the labeled samples, so lam has no units."""
     X, Y, *_ = make_data(0, n=30, d=12)
-    y = Y.max(axis=1)
+    y = one_label(Y)
     one, other = (estimator(4, max_iter=20, random_state=0).fit(c * X, y) for c in (1, 1024))
     assert_allclose(one.components_, other.components_, rtol=1e-8)
     assert_allclose(1024**2 * one.loss_curve_, other.loss_curve_, rtol=1e-8)

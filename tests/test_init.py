@@ -169,3 +169,11 @@ def test_duplicate_samples_of_a_class_need_no_warning_about_clusters():
     _, V = class_start(X, np.repeat([0, 1], 10), 6, random_state=0)  # warnings are errors
     assert_allclose(shares(V)[:, :3].mean(axis=1), X[0] / X[0].sum(), rtol=0.2)
     assert_allclose(shares(V)[:, 3:].mean(axis=1), X[-1] / X[-1].sum(), rtol=0.2)
+
+
+def test_the_width_of_sparse_indices_does_not_matter():
+    X, y = labeled()
+    narrow, wide = sp.csr_array(X), sp.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    for one, two in zip(class_start(narrow, y, 6, 0), class_start(wide, y, 6, 0), strict=True):
+        assert_allclose(one, two)

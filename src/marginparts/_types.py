@@ -88,8 +88,6 @@ class Result:
         Why the run ended; ``str(result.stop)`` is a sentence.
     history : list of Check
         Iteration, loss and seconds of each look.
-    extras : dict
-        Further factors of a model (Lee's ``U``, Liu and Wu's ``P``).
     """
 
     V: Array
@@ -98,4 +96,9 @@ class Result:
     n_iter: int
     stop: Stop
     history: list[Check] = field(default_factory=list, repr=False)
-    extras: State = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"Result({self.V.shape[1]} parts, loss {self.losses[-1]:.6g} "
+            f"after {self.n_iter} iterations: {self.stop})"
+        )

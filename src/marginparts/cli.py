@@ -80,11 +80,11 @@ def demo(
     console.print(_sentence(results))
 
 
-def _mean(scores: list) -> float:  # type: ignore[type-arg]
+def _mean(scores: list) -> float:
     return 100 * statistics.fmean(score.accuracy for score in scores)
 
 
-def _table(title: str, subtitle: str, scores: dict) -> Table:  # type: ignore[type-arg]
+def _table(title: str, subtitle: str, scores: dict) -> Table:
     """Return one data set's results, the best in bold."""
     table = Table(title=title, caption=subtitle, title_justify="left", caption_justify="left")
     table.add_column("method")
@@ -102,7 +102,7 @@ def _table(title: str, subtitle: str, scores: dict) -> Table:  # type: ignore[ty
     return table
 
 
-def _sentence(results: dict) -> str:  # type: ignore[type-arg]
+def _sentence(results: dict) -> str:
     """Say in words what the tables mean."""
     parts = []
     for title, scores in results.items():
@@ -123,7 +123,7 @@ def _points(difference: float) -> str:
     return f"{abs(difference):.1f} points {'above' if difference > 0 else 'below'}"
 
 
-def _as_records(results: dict) -> list[dict[str, object]]:  # type: ignore[type-arg]
+def _as_records(results: dict) -> list[dict[str, object]]:
     return [s._asdict() for scores in results.values() for group in scores.values() for s in group]
 
 

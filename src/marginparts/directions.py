@@ -24,7 +24,6 @@ from marginparts.transduction import transductive_weights
 from marginparts.validation import check_matrix, check_option, check_positive
 
 SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "class")
-PSEUDO = (None, "svm", "tsvm")
 
 #: ``source(features, signs) -> alpha``: your own classifier's dual coefficients.
 Source = Callable[[Any, NDArray[np.float64]], Array]
@@ -93,9 +92,10 @@ def margin_directions(
            [0.  , 0.  ]])
     """
     X = check_matrix(X, "margin_directions")
-    if features is not None and not isinstance(features, str):
+    if isinstance(features, str):
+        check_option(features, "features", ("hellinger",))
+    elif features is not None:
         features = check_features(features, X.shape[0])
-    check_features_name(features)
     if not callable(source):
         check_option(source, "source", SOURCES)
     check_option(multiclass, "multiclass", ("ovr", "ovo"))
@@ -118,12 +118,6 @@ def check_features(features: Any, n: int) -> Any:
             f"features has {features.shape[0]} rows and X has {n}; they must be equal."
         )
     return features
-
-
-def check_features_name(features: Any) -> None:
-    """Refuse a name that is not known."""
-    if isinstance(features, str):
-        check_option(features, "features", ("hellinger",))
 
 
 def find_directions(
@@ -231,7 +225,7 @@ def _report_left_out(tasks: list[BinaryTask], kept: list[BinaryTask]) -> None:
     if left_out and kept:
         warnings.warn(
             f"Left out {len(left_out)} of {len(tasks)} classifiers, because one of their two "
-            f"sides has no labeled sample with any mass: {', '.join(left_out[:8])}"
+            f"sides has no labeled sample with any weight: {', '.join(left_out[:8])}"
             f"{', ...' if len(left_out) > 8 else ''}.",
             UserWarning,
             stacklevel=4,
@@ -265,7 +259,8 @@ def pseudo_labels(seen: Any, labels: Labels, how: str, C: float, seed: int) -> L
     The surest half of each predicted class (of each side of each label, for multilabel data).
     """
     tasks = labels.tasks("ovr")
-    if any(len(np.unique(task.signs)) < 2 for task in tasks) or labels.labeled.all():
+    one_sided = any(len(np.unique(task.signs)) < 2 for task in tasks)
+    if not tasks or one_sided or labels.labeled.all():
         return labels
     if how == "tsvm":
         W = transductive_weights(seen, labels, C, seed=seed)

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from marginparts._types import Array, Callback, Result, State
 from marginparts.backends import get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
-from marginparts.init import NNDSVD, nndsvd_start, random_start, seed_of
+from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start, seed_of
+from marginparts.labels import Labels
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 from marginparts.solver import SOLVERS, Run, minimize
 from marginparts.validation import (
@@ -27,6 +28,9 @@ from marginparts.validation import (
 
 #: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
 _CHUNK = 1 << 23
+
+#: Powers of two within which data is taken as it is.
+_EXTREME = 30
 
 
 def nmf_alpha(
@@ -56,7 +60,7 @@ def nmf_alpha(
     lam : float
         Weight of the margin components, taken literally.
     init : {"random", "nndsvda", "nndsvdar"} or (H, V)
-        The start. Random ones depend on the seed and the row's index only.
+        The start; random ones depend on the seed and the row's index only.
     solver : {"auto", "mu", "mue"}
         ``"mu"`` is eq. 15, then eq. 16, and nothing else; ``"mue"`` extrapolates, with a safeguard.
     max_iter : int
@@ -99,13 +103,28 @@ def nmf_alpha(
     )  # fmt: skip
 
 
-def start_from(init: Any, X: Any, r: int, random_state: Any) -> tuple[Array, Array]:
-    """Return a start ``(H, V)`` by name, or check the one given."""
+def check_init_name(init: Any) -> None:
+    """Refuse the name of a start that an estimator does not know."""
+    if isinstance(init, str):
+        check_option(init, "init", ("auto", "random", *NNDSVD))
+
+
+def start_from(
+    init: Any, X: Any, r: int, random_state: Any, labels: Labels | None = None
+) -> tuple[Array, Array]:
+    """Return a start ``(H, V)`` by name, or check the one given.
+
+    ``"auto"`` is `label_start` where there are labels and `random_start` where there are none.
+    """
     if not isinstance(init, str):
         return check_start(init, X.shape, r, X.dtype)
-    check_option(init, "init", ("random", *NNDSVD))
+    check_init_name(init)
     seed = seed_of(random_state)
-    return random_start(X, r, seed) if init == "random" else nndsvd_start(X, r, seed, init)
+    if init in NNDSVD:
+        return nndsvd_start(X, r, seed, init)
+    if init == "auto" and labels is not None and labels.labeled.any():
+        return label_start(X, labels, r, seed)
+    return random_start(X, r, seed)
 
 
 def factorize(
@@ -140,7 +159,11 @@ def factorize(
 def margin_components(S: Any, X: Any) -> Any:
     """Return ``XS = S.T @ X`` (2p, d): the components w+ and w- (eq. 10); sparse when X is."""
     XS = S.T @ X
-    return sp.csr_array(XS) if sp.issparse(XS) else np.ascontiguousarray(XS)
+    if not sp.issparse(XS):
+        return np.ascontiguousarray(XS)
+    XS = sp.csr_array(XS)
+    XS.sort_indices()
+    return XS
 
 
 def parts_of(V: Array) -> Array:
@@ -166,8 +189,7 @@ def map_rows(X: Any, V: Array, n_iter: int, backend: str = "auto") -> Array:
     """
     kernels = get_backend(backend)
     n, r = X.shape[0], V.shape[1]
-    scale = _extreme_scale(V)
-    V = V * V.dtype.type(1 / scale)
+    X, scale = _tame_rows(X)
     # flat: every part explains the same share; the first step sets each row's mass
     flat = inverse_or_zero(column_sums(V)).astype(V.dtype)
     H = np.empty((n, r), V.dtype)
@@ -178,8 +200,22 @@ def map_rows(X: Any, V: Array, n_iter: int, backend: str = "auto") -> Array:
         state: State = {"V": V, "H": np.tile(flat, (rows.stop - rows.start, 1))}
         run = minimize(problem, state, solver="mu", max_iter=n_iter, frozen=("V",), watch=False)
         H[rows] = run.state["H"]
-    H *= V.dtype.type(1 / scale)
+    if scale is not None:
+        H *= scale[:, None]
     return H
+
+
+def _tame_rows(X: Any) -> tuple[Any, Array | None]:
+    """Divide rows of extreme mass by a power of two near it; return the divisors, None for none."""
+    mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    exponent = np.rint(np.log2(np.where(mass > 0, mass, 1)))
+    if not len(mass) or np.abs(exponent).max() <= _EXTREME:
+        return X, None
+    scale = np.exp2(np.where(np.abs(exponent) > _EXTREME, exponent, 0)).astype(X.dtype)
+    inverse = (1 / scale).astype(X.dtype)
+    if sp.issparse(X):
+        return sp.csr_array(sp.diags_array(inverse) @ X), scale
+    return X * inverse[:, None], scale
 
 
 def _extreme_scale(X: Any) -> float:
@@ -189,7 +225,7 @@ def _extreme_scale(X: Any) -> float:
     """
     mean = float(X.sum(dtype=np.float64)) / max(X.shape[0] * X.shape[1], 1)
     exponent = round(math.log2(mean)) if 0 < mean < math.inf else 0
-    return 2.0**exponent if abs(exponent) > 30 else 1.0
+    return 2.0**exponent if abs(exponent) > _EXTREME else 1.0
 
 
 def _as_result(run: Run, scale: float) -> Result:

@@ -160,5 +160,6 @@ def _class_centroids(X: Any, k: int, seed: int) -> list[Array]:
         return [np.asarray(X[[i]].sum(axis=0, dtype=np.float64)).ravel() for i in range(X.shape[0])]
     from sklearn.cluster import KMeans
 
-    means = KMeans(k, n_init=1, max_iter=10, random_state=seed).fit(X)
-    return list(means.cluster_centers_.astype(np.float64))
+    # in float64 and near one, so that squares of extreme values stay within range
+    X = X.astype(np.float64) / float(X.max() or 1)
+    return list(KMeans(k, n_init=1, max_iter=10, random_state=seed).fit(X).cluster_centers_)

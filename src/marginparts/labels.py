@@ -108,7 +108,7 @@ def _task(name: str, rows: NDArray[np.intp], positive: NDArray[np.bool_]) -> Bin
     return BinaryTask(name, rows, np.where(positive[rows], 1.0, -1.0))
 
 
-def encode_labels(y: Any, n_samples: int | None = None) -> Labels:
+def encode_labels(y: Any, n_samples: int | None = None, *, classes: Any = None) -> Labels:
     """Turn ``y`` into codes, by the rules at the head of this module.
 
     Parameters
@@ -116,6 +116,9 @@ def encode_labels(y: Any, n_samples: int | None = None) -> Labels:
     y : (n,) or (n, c) array-like
     n_samples : int or None
         When given, the number of labels y must have.
+    classes : array or None
+        Classes known from a fit: unless -1 is among them, it means unlabeled even where y happens
+        to hold nothing else but 1.
 
     Returns
     -------
@@ -141,7 +144,9 @@ def encode_labels(y: Any, n_samples: int | None = None) -> Labels:
         raise ValueError(f"y should be a 1d array or a 2d indicator, got shape {y.shape}.")
     if n_samples is not None and len(y) != n_samples:
         raise ValueError(f"X has {n_samples} samples and y has {len(y)}; they must be equal.")
-    return _encode_indicator(y) if y.ndim == 2 else _encode_single(y)
+    if y.ndim == 2:
+        return _encode_indicator(y)
+    return _encode_single(y, maybe_binary=classes is None or UNKNOWN in classes)
 
 
 def _as_array(y: Any) -> NDArray[Any]:
@@ -170,7 +175,7 @@ def _missing(y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(y.shape, dtype=bool)
 
 
-def _encode_single(y: NDArray[Any]) -> Labels:
+def _encode_single(y: NDArray[Any], maybe_binary: bool) -> Labels:
     known = ~_missing(y)
     if y.dtype.kind == "O":
         # -1 beside strings marks an unlabeled sample as well
@@ -188,7 +193,7 @@ def _encode_single(y: NDArray[Any]) -> Labels:
         check_classification_targets(values)
     codes = np.full(len(y), UNKNOWN, dtype=np.int64)
     if values.dtype.kind in "if" and (values == UNKNOWN).any():
-        if set(np.unique(values).tolist()) == {-1, 1}:
+        if maybe_binary and set(np.unique(values).tolist()) == {-1, 1}:
             warnings.warn(
                 "y holds only -1 and 1, which is read as two classes with every sample labeled. "
                 "To mark unlabeled samples, use None or NaN, or code the classes as 0 and 1.",

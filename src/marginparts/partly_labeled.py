@@ -173,7 +173,8 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
     def score(self, X: Any, y: Any) -> float:
         """Score on the labeled rows; unlabeled ones are ignored."""
         check_is_fitted(self)
-        return float(self.estimator_.score(*_labeled_part(X, y)))
+        classes = getattr(self.estimator_, "classes_", None)
+        return float(self.estimator_.score(*_labeled_part(X, y, classes)))
 
     def _call(self, method: str, X: Any) -> Any:
         check_is_fitted(self)
@@ -191,9 +192,9 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _labeled_part(X: Any, y: Any) -> tuple[Any, Any]:
+def _labeled_part(X: Any, y: Any, classes: Any = None) -> tuple[Any, Any]:
     """Return the rows of X and y whose labels are known, y with its own values."""
-    labels = encode_labels(y)
+    labels = encode_labels(y, classes=classes)
     rows = np.flatnonzero(labels.complete)
     if not len(rows):
         raise ValueError("There are no labeled samples in y; label at least two.")

@@ -1,8 +1,9 @@
 """Choosing lam, C and the number of mapping updates on the labeled samples.
 
 The labeled samples are cut into folds; the labels of one fold at a time are hidden and predicted.
-One factorization serves every C and every map, and the factorizations of one fold run along lam,
-each from where the last one ended, so that a grid costs little more than a few fits.
+The factorizations of one fold run along lam, each from where the last one ended, and one
+factorization serves every map and every SVM. First the codes are chosen (lam and the map) with the
+default SVM, then the SVM on them, so that a grid costs little more than a few fits.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from marginparts._types import Array
 from marginparts.directions import Source, find_directions
-from marginparts.factorization import factorize, map_rows, parts_of
+from marginparts.factorization import factorize, map_rows, parts_of, start_from
 from marginparts.geometry import gram_root
-from marginparts.init import label_start
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
 
@@ -46,7 +46,7 @@ class Setting(NamedTuple):
     C: float
 
 
-DEFAULT = Setting(lam=1.0, map_iter=15, normalize=True, C=1.0)
+DEFAULT = Setting(lam=3.0, map_iter=15, normalize=True, C=1.0)
 
 
 class Choice(NamedTuple):
@@ -97,6 +97,8 @@ def choose(
     multiclass: str = "ovr",
     features: Any = None,
     pseudo: str | None = None,
+    init: Any = "auto",
+    solver: str = "auto",
     backend: str = "auto",
     seed: int = 0,
 ) -> Choice:
@@ -109,19 +111,19 @@ def choose(
     n_components : int
     grid : Grid
     source, multiclass, features, pseudo : see `find_directions`
-    backend : str
+    init, solver, backend : see `NMFAlpha`
     seed : int
 
     Returns
     -------
     Choice
-        Among candidates that cannot be told from the best (half a standard error), the one
-        nearest the defaults wins: with few labels the best score is mostly luck.
+        Among candidates that cannot be told from the best (one standard error), the one nearest the
+        defaults wins: with few labels the best score is mostly luck.
     """
-    scores: dict[Setting, list[float]] = {Setting(*s): [] for s in product(*grid)}
-    if len(scores) == 1:
-        return Choice(grid.fallback, scores)
+    if all(len(candidates) == 1 for candidates in grid):
+        return Choice(grid.fallback, {})
     n_splits = 5 if labels.labeled.sum() < 200 else 3
+    folds = []
     for hidden in labeled_folds(labels, n_splits, seed):
         left = labels.hide(hidden)
         with warnings.catch_warnings():
@@ -131,39 +133,57 @@ def choose(
                 X, left, source=source, multiclass=multiclass, features=features, pseudo=pseudo,
                 seed=seed,
             )  # fmt: skip
-        H, V = label_start(X, left, n_components, seed)
+        H, V = start_from(init, X, n_components, seed, left)
+        codes = {}
         for lam in sorted(grid.lam):
-            result = factorize(X, H, V, S=S, lam=lam, max_iter=_MAX_ITER, tol=_TOL, backend=backend)
+            result = factorize(
+                X, H, V, S=S, lam=lam, solver=solver, max_iter=_MAX_ITER, tol=_TOL, backend=backend
+            )
             H, V = result.H, result.V
-            for setting, score in _score(X, V, left, labels, hidden, lam, grid, backend):
-                scores[setting].append(score)
-    if not any(scores.values()):
+            codes.update(_map_labeled(X, V, labels, lam, grid.map_iter, backend))
+        folds.append(Fold(codes, labels, left, hidden))
+    if not folds:
         logger.info("too few labels to choose on; taking %s", grid.fallback)
-        return Choice(grid.fallback, scores)
-    return Choice(_best(scores), scores)
+        return Choice(grid.fallback, {})
+    svm = grid.fallback[2:]
+    scores = _score(folds, [Setting(*c, *svm) for c in product(grid.lam, grid.map_iter)])
+    best = _best(scores)
+    others = (Setting(*best[:2], *svm) for svm in product(grid.normalize, grid.C))
+    scores |= _score(folds, [setting for setting in others if setting not in scores])
+    at_best = {setting: scores[setting] for setting in scores if setting[:2] == best[:2]}
+    return Choice(_best(at_best), scores)
 
 
-def _score(
-    X: Any,
-    V: Array,
-    left: Labels,
-    labels: Labels,
-    hidden: NDArray[np.intp],
-    lam: float,
-    grid: Grid,
-    backend: str,
-) -> Iterator[tuple[Setting, float]]:
-    """Yield the score of every map and every SVM on one factorization."""
-    rows = np.flatnonzero(labels.labeled)
-    at = np.searchsorted(rows, hidden)
-    X, train, test = X[rows], left.take(rows), labels.take(hidden)
+def _map_labeled(
+    X: Any, V: Array, labels: Labels, lam: float, map_iters: tuple[int, ...], backend: str
+) -> dict[tuple[float, int], Array]:
+    """Return the codes Z of the labeled rows for every map into one factorization."""
+    X = X[np.flatnonzero(labels.labeled)]
     V = parts_of(V).T.copy()
-    root = gram_root(V)
-    for map_iter in grid.map_iter:
-        Z = map_rows(X, V, map_iter, backend) @ root
-        for normalize, C in product(grid.normalize, grid.C):
-            values = fit_head(Z, train, C, normalize=normalize).values(Z[at])
-            yield Setting(lam, map_iter, normalize, C), _quality(values, test)
+    root = gram_root(V).astype(V.dtype)
+    return {(lam, n): map_rows(X, V, n, backend) @ root for n in map_iters}
+
+
+class Fold(NamedTuple):
+    """One fold: codes of the labeled rows by (lam, map_iter), and which of them are hidden."""
+
+    codes: dict[tuple[float, int], Array]
+    labels: Labels
+    left: Labels
+    hidden: NDArray[np.intp]
+
+    def score(self, setting: Setting) -> float:
+        """Train the SVM of a candidate on the labels left, and look at the hidden ones."""
+        rows = np.flatnonzero(self.labels.labeled)
+        Z = self.codes[setting.lam, setting.map_iter]
+        head = fit_head(Z, self.left.take(rows), setting.C, normalize=setting.normalize)
+        values = head.values(Z[np.searchsorted(rows, self.hidden)])
+        return _quality(values, self.labels.take(self.hidden))
+
+
+def _score(folds: list[Fold], settings: list[Setting]) -> dict[Setting, list[float]]:
+    """Return the scores (folds,) of each candidate."""
+    return {setting: [fold.score(setting) for fold in folds] for setting in settings}
 
 
 def _quality(values: Array, truth: Labels) -> float:
@@ -188,7 +208,7 @@ def _best(scores: dict[Setting, list[float]]) -> Setting:
     means = {setting: float(np.mean(values)) for setting, values in scores.items()}
     top = max(means, key=lambda setting: means[setting])
     spread = float(np.std(scores[top])) / np.sqrt(max(len(scores[top]), 1))
-    good = [setting for setting in means if means[setting] >= means[top] - 0.5 * spread]
+    good = [setting for setting in means if means[setting] >= means[top] - spread]
 
     def distance(setting: Setting) -> float:
         steps = [

@@ -131,10 +131,11 @@ def minimize(
         if iteration % every and iteration < max_iter:
             continue
         loss = problem.loss(state)
-        if momentum is not None and loss > history[-1].loss and extrapolate:
+        if momentum is not None and extrapolate and loss > history[-1].loss:
             logger.debug("iteration %d: the loss rose; back to plain updates", iteration)
             momentum.restart()
-            state, loss, plain_until = good, history[-1].loss, iteration + every
+            state, plain_until = good, iteration + every
+            continue
         good = state
         history.append(Check(iteration, loss, time.perf_counter() - began))
         stop = _reason_to_stop(history, tol)

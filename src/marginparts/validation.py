@@ -71,7 +71,7 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
 
 def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
     """Return one of a few words."""
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(options)}.")
     return str(value)
 

@@ -85,14 +85,16 @@ class Backend(Protocol):
         ...
 
 
-def get_backend(name: str = "auto") -> Backend:
+def get_backend(name: str | Backend = "auto") -> Backend:
     """Return a backend by name; it is imported only now.
 
     Parameters
     ----------
-    name : {"auto", "numba", "reference"}
-        ``"auto"`` picks the fastest one that fits this machine.
+    name : {"auto", "numba", "reference"} or Backend
+        ``"auto"`` picks the fastest one that fits this machine; an object is taken as it is.
     """
+    if not isinstance(name, str):
+        return name
     if name in ("auto", "numba"):
         from marginparts.backends import numba_cpu
 

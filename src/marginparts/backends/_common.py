@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from marginparts._types import Array
+from marginparts.backends import Also, Plus
 
 
 def tiny(dtype: Any) -> float:
@@ -28,8 +30,23 @@ def inverse_or_zero(den: Array) -> Array:
     return np.divide(1.0, den, out=np.zeros(len(den)), where=den > 0)
 
 
-def finish_step(A: Array, numerator: Array, den: Array, weight: Array | None) -> Array:
-    """Return ``A * numerator / (weight[:, None] * den)`` in A's type, with 0 / 0 = 0."""
+def composed_half_step(
+    ratio_matmul: Callable[[Any, Array, Array], Array],
+    X: Any,
+    A: Array,
+    B: Array,
+    den: Array,
+    weight: Array | None,
+    also: Also | None,
+    plus: Plus | None,
+) -> Array:
+    """`half_step` from a `ratio_matmul`, for backends that do not fuse the two."""
+    dtype = A.dtype.type
+    numerator = ratio_matmul(X, A, B)
+    if also is not None:
+        numerator = numerator + dtype(also.weight) * ratio_matmul(also.X, A, also.B)
+    if plus is not None:
+        numerator = numerator + dtype(plus.weight) * (plus.S @ plus.T)
     step = A * numerator * inverse_or_zero(den).astype(A.dtype)
     if weight is not None:
         step /= weight[:, None].astype(A.dtype)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from marginparts._types import Array
 from marginparts.backends import Also, Plus
 from marginparts.backends import _numba_kernels as kernels
-from marginparts.backends._common import column_sums, finish_step, inverse_or_zero, tiny
+from marginparts.backends._common import column_sums, composed_half_step, inverse_or_zero, tiny
 
 #: Entries of a dense block: a megabyte or two, so that it stays in the cache.
 _BLOCK = 1 << 19
@@ -50,11 +50,6 @@ class SparseMatrix:
     def arrays(self) -> tuple[Array, Array, Array]:
         """Row pointers, column indices and values."""
         return self.csr.indptr, self.csr.indices, self.csr.data
-
-    @property
-    def values(self) -> Array:
-        """The stored values."""
-        return np.asarray(self.csr.data)
 
     def __matmul__(self, B: Array) -> Array:
         return np.asarray(self.csr @ B)
@@ -108,12 +103,7 @@ class NumbaBackend:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if isinstance(X, SparseMatrix):
             return _sparse_half_step(X, A, B, den, weight, also, plus)
-        numerator = _dense_ratio_matmul(X, A, B)
-        if also is not None:
-            numerator += A.dtype.type(also.weight) * _dense_ratio_matmul(also.X, A, also.B)
-        if plus is not None:
-            numerator += A.dtype.type(plus.weight) * (plus.S @ plus.T)
-        return finish_step(A, numerator, den, weight)
+        return composed_half_step(_dense_ratio_matmul, X, A, B, den, weight, also, plus)
 
 
 def _sparse_half_step(

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from marginparts._types import Array
 from marginparts.backends import Also, Plus
-from marginparts.backends._common import column_sums, finish_step, tiny
+from marginparts.backends._common import column_sums, composed_half_step, tiny
 
 
 class ReferenceBackend:
@@ -52,12 +52,7 @@ class ReferenceBackend:
         plus: Plus | None = None,
     ) -> Array:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
-        numerator = self.ratio_matmul(X, A, B)
-        if also is not None:
-            numerator = numerator + also.weight * self.ratio_matmul(also.X, A, also.B)
-        if plus is not None:
-            numerator = numerator + plus.weight * (plus.S @ plus.T)
-        return finish_step(A, numerator, den, weight)
+        return composed_half_step(self.ratio_matmul, X, A, B, den, weight, also, plus)
 
 
 def _nonzeros(X: Any) -> tuple[Array, Array, Array]:

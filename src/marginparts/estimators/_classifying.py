@@ -67,7 +67,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         For multilabel data a row counts as right when all its labels are, and rows with an unknown
         entry are ignored.
         """
-        labels = encode_labels(y, None)
+        labels = encode_labels(y, classes=self.classes_)
         known = labels.complete
         if not known.any():
             raise ValueError("score needs labeled samples, and y has none.")

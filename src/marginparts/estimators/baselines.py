@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from marginparts._types import Array, Callback, Result, State
 from marginparts.backends import get_backend
 from marginparts.estimators._base import PartsTransformer
-from marginparts.factorization import start_from
-from marginparts.init import label_start, seed_of, uniform_rows
+from marginparts.factorization import check_init_name, start_from
+from marginparts.init import seed_of, uniform_rows
 from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.models.least_squares import LeastSquaresMap, squared_norm
 from marginparts.models.lee2010 import Lee2010Problem
@@ -35,18 +35,13 @@ class _SquaredLossParts(PartsTransformer):
         check_count(self.max_iter, "max_iter")
         check_nonnegative(self.tol, "tol")
         check_option(self.solver, "solver", SOLVERS)
-        if isinstance(self.init, str):
-            check_option(self.init, "init", ("auto", "random", "nndsvda", "nndsvdar"))
+        check_init_name(self.init)
         X, r = self._check_fit(X)
         seed = seed_of(self.random_state)
         y = np.full(X.shape[0], UNKNOWN) if y is None else y
         labels = encode_labels(y, X.shape[0])
         self.classes_ = labels.classes
-        if isinstance(self.init, str) and self.init == "auto":
-            start = label_start if labels.labeled.any() else None
-            H, V = start(X, labels, r, seed) if start else start_from("random", X, r, seed)
-        else:
-            H, V = start_from(self.init, X, r, seed)
+        H, V = start_from(self.init, X, r, seed, labels)
         return X, labels, H, V, seed
 
     def _minimize(self, problem: Any, state: State) -> Run:
@@ -155,7 +150,8 @@ class SemiSupervisedNMF(_SquaredLossParts):
         size = np.sqrt(float(np.sum(Y**2)))
         if size > 0:
             Y *= X.dtype.type(np.sqrt(squared_norm(X[rows])) / size)
-        problem = Lee2010Problem(get_backend(self.backend).prepare(X), Y, known, rows, lam)
+        data = get_backend(self.backend).prepare(X)
+        problem = Lee2010Problem(data, squared_norm(X), Y, known, rows, lam)
         mean_code = max(float(H.mean()), np.finfo(X.dtype).tiny)
         U = uniform_rows(seed, 2, (Y.shape[1], V.shape[1])) * (Y.max(initial=0) / mean_code)
         run = self._minimize(problem, {"V": V, "U": U.astype(X.dtype), "H": H})

@@ -161,7 +161,8 @@ class NMFAlphaClassifier(
         labels = self._check_labels(y, X.shape[0])
         choice = choose(
             X, labels, r, grid, source=self.directions, multiclass=self.multiclass,
-            features=self.features, pseudo=self.pseudo, backend=self.backend, seed=seed,
+            features=self.features, pseudo=self.pseudo, init=self.init, solver=self.solver,
+            backend=self.backend, seed=seed,
         )  # fmt: skip
         self.lam_, self.map_iter_, self.normalize_, self.C_ = choice.best
         self.selection_ = choice.scores

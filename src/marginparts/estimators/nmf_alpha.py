@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from marginparts._types import Array, Callback
-from marginparts.directions import SOURCES, Source, check_features_name, find_directions
+from marginparts.directions import SOURCES, Source, find_directions
 from marginparts.estimators._base import PartsTransformer
-from marginparts.factorization import factorize, map_rows, start_from
-from marginparts.init import NNDSVD, label_start, seed_of
+from marginparts.factorization import check_init_name, factorize, map_rows, start_from
+from marginparts.init import seed_of
 from marginparts.labels import Labels, encode_labels
 from marginparts.solver import SOLVERS
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
@@ -146,7 +146,7 @@ class NMFAlpha(PartsTransformer):
         """`fit` on checked data and labels."""
         seed = seed_of(self.random_state)
         self.directions_ = None if labels is None else self._directions(X, labels, seed)
-        H, V = self._start(X, labels, int(self.n_components), seed)
+        H, V = start_from(self.init, X, int(self.n_components), seed, labels)
         result = factorize(
             X, H, V, S=self.directions_, lam=float(self.lam), solver=self.solver,
             max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=self.callback,
@@ -166,24 +166,17 @@ class NMFAlpha(PartsTransformer):
         check_option(self.multiclass, "multiclass", ("ovr", "ovo"))
         if not callable(self.directions):
             check_option(self.directions, "directions", SOURCES)
-        check_features_name(self.features)
+        if self.features is not None:
+            check_option(self.features, "features", ("hellinger",))
         if self.pseudo is not None:
             check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
-        if isinstance(self.init, str):
-            check_option(self.init, "init", ("auto", "random", *NNDSVD))
+        check_init_name(self.init)
 
     def _directions(self, X: Any, labels: Labels, seed: int) -> Any:
         return find_directions(
             X, labels, features=self.features, source=self.directions, multiclass=self.multiclass,
             C=float(self.C), scale=self.scale, pseudo=self.pseudo, seed=seed,
         )  # fmt: skip
-
-    def _start(self, X: Any, labels: Labels | None, r: int, seed: int) -> tuple[Array, Array]:
-        if isinstance(self.init, str) and self.init == "auto":
-            if labels is not None and labels.labeled.any():
-                return label_start(X, labels, r, seed)
-            return start_from("random", X, r, seed)
-        return start_from(self.init, X, r, seed)
 
     def _map(self, X: Any) -> Array:
         return map_rows(X, self.components_.T.copy(), self.map_iter, self.backend)

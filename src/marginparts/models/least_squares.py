@@ -13,8 +13,8 @@ from marginparts.backends._common import safe_ratio
 
 
 def squared_norm(X: Any) -> float:
-    """Return ``|X|^2`` of raw or prepared data, in float64."""
-    values = X.data if sp.issparse(X) else getattr(X, "values", X)
+    """Return ``|X|^2`` in float64, of data before it is prepared."""
+    values = X.data if sp.issparse(X) else X
     return float(np.sum(np.square(values, dtype=np.float64)))
 
 

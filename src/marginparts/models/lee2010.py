@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array, State
 from marginparts.backends._common import safe_ratio
-from marginparts.models.least_squares import squared_error, squared_norm
+from marginparts.models.least_squares import squared_error
 
 
 @dataclass
@@ -25,6 +25,8 @@ class Lee2010Problem:
     Parameters
     ----------
     X : (n, d) prepared matrix
+    x_squared : float
+        ``|X|^2``.
     Y : (m, c)
         Indicator of the labeled rows, 0 where unknown.
     known : (m, c)
@@ -35,15 +37,13 @@ class Lee2010Problem:
     """
 
     X: Any
+    x_squared: float
     Y: Array
     known: Array
     rows: NDArray[np.intp]
     lam: float
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "U", "H")
-
-    def __post_init__(self) -> None:
-        self.x_squared = squared_norm(self.X)
 
     def update(self, state: State, block: str) -> Array:
         """Return the multiplicative update of one factor."""

@@ -1,0 +1,205 @@
+"""What y means: every rule at the head of `marginparts.labels`."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import DataConversionWarning
+
+from marginparts.labels import Labels, encode_labels
+
+NAN = float("nan")
+
+# name: (y, classes, codes)
+ONE_LABEL = {
+    "integers": ([7, 3, -1, 7], [3, 7], [1, 0, -1, 1]),
+    "a tuple": ((0, 1, -1), [0, 1], [0, 1, -1]),
+    "integer array": (np.array([0, 1, -1]), [0, 1], [0, 1, -1]),
+    "unsigned array": (np.array([0, 255], np.uint8), [0, 255], [0, 1]),
+    "floats": (np.array([2.0, 1.0, -1.0, NAN]), [1.0, 2.0], [1, 0, -1, -1]),
+    "None among integers": ([4, None, 9], [4, 9], [0, -1, 1]),
+    "None among floats": ([4.0, None, 9.0], [4.0, 9.0], [0, -1, 1]),
+    "None and -1 together": ([4, None, 9, -1], [4, 9], [0, -1, 1, -1]),
+    "booleans": (np.array([True, False]), [False, True], [1, 0]),
+    "booleans with None": ([True, None, False], [False, True], [1, -1, 0]),
+    "strings": (np.array(["b", "a", "b"]), ["a", "b"], [1, 0, 1]),
+    "strings with None": (["b", None, "a"], ["a", "b"], [1, -1, 0]),
+    "strings with NaN": (["b", NAN, "a"], ["a", "b"], [1, -1, 0]),
+    "strings with pandas' NA": (["b", pd.NA, "a"], ["a", "b"], [1, -1, 0]),
+    "strings with -1": (["b", -1, "a", -1.0], ["a", "b"], [1, -1, 0, -1]),
+    "object array": (np.array(["b", None, "a", NAN], object), ["a", "b"], [1, -1, 0, -1]),
+    "pandas strings": (pd.Series(["b", None, "a"]), ["a", "b"], [1, -1, 0]),
+    "pandas categories": (pd.Series(["b", None, "a"], dtype="category"), ["a", "b"], [1, -1, 0]),
+    "pandas Int64": (pd.Series([9, None, 4], dtype="Int64"), [4, 9], [1, -1, 0]),
+    "polars strings": (pl.Series(["b", None, "a"]), ["a", "b"], [1, -1, 0]),
+    "-1 and 1 with a third label": ([-1, 1, 0], [0, 1], [-1, 1, 0]),
+    "one class": ([5, 5, -1], [5], [0, 0, -1]),
+    "nothing but -1": ([-1, -1], [], [-1, -1]),
+    "nothing but None": ([None, None], [], [-1, -1]),
+    "a string that looks like -1": (["-1", "a"], ["-1", "a"], [0, 1]),
+}
+
+
+@pytest.mark.parametrize("name", ONE_LABEL)
+def test_one_label_a_sample(name):
+    y, classes, codes = ONE_LABEL[name]
+    labels = encode_labels(y)
+    assert labels.classes.tolist() == classes
+    assert_array_equal(labels.codes, codes)
+    assert_array_equal(labels.labeled, np.array(codes) >= 0)
+    assert not labels.multilabel
+
+
+# name: (y, codes)
+INDICATORS = {
+    "lists": ([[1, 0], [-1, 1]], [[1, 0], [-1, 1]]),
+    "integer array": (np.array([[1, 0], [-1, -1]]), [[1, 0], [-1, -1]]),
+    "booleans": (np.array([[True, False], [False, True]]), [[1, 0], [0, 1]]),
+    "NaN entries": (np.array([[1, NAN], [0, 1]]), [[1, -1], [0, 1]]),
+    "None entries": ([[1, None], [0, 1]], [[1, -1], [0, 1]]),
+    "sparse": (sp.csr_array([[0, 1], [1, 0]]), [[0, 1], [1, 0]]),
+    "pandas": (pd.DataFrame({"a": [1, 0], "b": [-1, 1]}), [[1, -1], [0, 1]]),
+    "only -1 and 1": ([[1, -1], [-1, 1]], [[1, -1], [-1, 1]]),
+}
+
+
+@pytest.mark.parametrize("name", INDICATORS)
+def test_several_labels_a_sample(name):
+    y, codes = INDICATORS[name]
+    labels = encode_labels(y)
+    assert labels.multilabel
+    assert_array_equal(labels.classes, [0, 1])
+    assert_array_equal(labels.codes, codes)
+
+
+@pytest.mark.parametrize("y", [[-1, 1, 1], np.array([-1.0, 1.0, 1.0])], ids=["list", "floats"])
+def test_exactly_minus_one_and_one_are_two_classes_and_say_so(y):
+    with pytest.warns(UserWarning, match="two classes.*None or NaN"):
+        labels = encode_labels(y)
+    assert_array_equal(labels.classes, [-1, 1])
+    assert_array_equal(labels.codes, [0, 1, 1])
+
+
+def test_minus_one_is_unlabeled_when_the_known_classes_lack_it():
+    labels = encode_labels([-1, 1, 1], classes=[0, 1])  # a warning would be an error
+    assert_array_equal(labels.labeled, [False, True, True])
+
+
+@pytest.mark.parametrize("y", [[-1, 1], [1, 1], [-1, -1]])
+def test_minus_one_is_a_label_when_the_known_classes_have_it(y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        labels = encode_labels(y, classes=[-1, 1])
+    assert_array_equal(labels.classes[labels.codes], y)
+    assert labels.labeled.all()
+
+
+@pytest.mark.parametrize("missing", [NAN, None])
+def test_who_marks_unlabeled_rows_properly_needs_no_advice_about_minus_one(missing):
+    labels = encode_labels([-1, 1, missing])  # a warning would be an error
+    assert_array_equal(labels.classes, [-1, 1])
+    assert_array_equal(labels.codes, [0, 1, -1])
+
+
+def test_one_label_for_each_of_many_classes_is_no_cause_for_alarm():
+    labels = encode_labels([*range(30), None, None])  # a warning would be an error
+    assert len(labels.classes) == 30
+
+
+@pytest.mark.parametrize("make", [np.array, sp.csr_array], ids=["dense", "sparse"])
+def test_a_column_is_taken_as_one_label_a_sample(make):
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        labels = encode_labels(make([[0], [1], [1]]))
+    assert_array_equal(labels.codes, [0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([0.5, 1.5, 2.25], "continuous"),
+        ([0.5, None, 2.25], "continuous"),
+        ([0.0, float("inf"), 1.0], "infinity"),
+        ([0, float("-inf"), None], "infinity"),
+        (["a", 1, "b"], "strings and numbers"),
+        ([[2, 0], [0, 1]], "indicator of 0 and 1"),
+        ([[0.5, 0], [0, 1]], "indicator of 0 and 1"),
+        ([["a", "b"], ["c", "d"]], "indicator of 0 and 1"),
+        (np.zeros((2, 2, 2)), "1d array or a 2d indicator"),
+        (3, "1d array or a 2d indicator"),
+    ],
+)
+def test_what_cannot_be_labels_is_refused(y, words):
+    with pytest.raises(ValueError, match=words):
+        encode_labels(y)
+
+
+@pytest.mark.parametrize("y", [[0, 1], [[0, 1], [1, 0]]])
+def test_the_number_of_labels_must_be_that_of_the_samples(y):
+    with pytest.raises(ValueError, match="3 samples and y has 2"):
+        encode_labels(y, 3)
+
+
+@pytest.mark.parametrize("y", [np.array([2, -1, 0]), np.array([2.0, NAN]), np.array([[1, -1]])])
+def test_y_is_not_changed(y):
+    before = y.copy()
+    encode_labels(y)
+    assert_array_equal(y, before)
+
+
+def test_a_row_is_labeled_by_one_known_entry_and_complete_by_all():
+    labels = encode_labels([[1, 0], [-1, 1], [-1, -1]])
+    assert_array_equal(labels.labeled, [True, True, False])
+    assert_array_equal(labels.complete, [True, False, False])
+    assert_array_equal(labels.members(1), [1])
+
+
+def test_hiding_rows_leaves_the_original_and_the_classes():
+    labels = encode_labels([0, 1, 2])
+    hidden = labels.hide(np.array([0, 2]))
+    assert_array_equal(hidden.codes, [-1, 1, -1])
+    assert_array_equal(hidden.classes, labels.classes)
+    assert_array_equal(labels.codes, [0, 1, 2])
+
+
+def test_taking_rows_keeps_the_classes():
+    labels = encode_labels([0, 1, 2]).take(np.array([2, 1]))
+    assert_array_equal(labels.codes, [2, 1])
+    assert_array_equal(labels.classes, [0, 1, 2])
+
+
+def tasks(labels: Labels, multiclass: str) -> dict[str, tuple[list[int], list[float]]]:
+    return {t.name: (t.rows.tolist(), t.signs.tolist()) for t in labels.tasks(multiclass)}
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_two_classes_make_one_task_with_the_later_one_positive(multiclass):
+    labels = encode_labels(["cat", None, "dog"])
+    assert tasks(labels, multiclass) == {"dog v cat": ([0, 2], [-1, 1])}
+
+
+def test_one_task_a_class_sees_all_labeled_rows():
+    labels = encode_labels([0, 1, -1, 2])
+    assert tasks(labels, "ovr") == {
+        "0": ([0, 1, 3], [1, -1, -1]),
+        "1": ([0, 1, 3], [-1, 1, -1]),
+        "2": ([0, 1, 3], [-1, -1, 1]),
+    }
+
+
+def test_one_task_a_pair_sees_the_rows_of_that_pair():
+    labels = encode_labels([0, 1, -1, 2])
+    assert tasks(labels, "ovo") == {
+        "1 v 0": ([0, 1], [-1, 1]),
+        "2 v 0": ([0, 3], [-1, 1]),
+        "2 v 1": ([1, 3], [-1, 1]),
+    }
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_each_of_several_labels_is_a_task_over_its_known_entries(multiclass):
+    labels = encode_labels([[1, 0], [-1, 1], [0, -1]])
+    assert tasks(labels, multiclass) == {"0": ([0, 2], [1, -1]), "1": ([0, 1], [-1, 1])}
