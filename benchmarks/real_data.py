@@ -105,7 +105,8 @@ def main() -> None:
                 results.setdefault(f"NMF-alpha, {start} start", []).append(max(tried)[1])
         for name, scores in results.items():
             mean, spread = 100 * np.mean(scores), 100 * np.std(scores)
-            print(f"{arguments.data} {fraction:.0%} {name}: {mean:.1f} +/- {spread:.1f}", flush=True)
+            cell = f"{arguments.data} {fraction:.0%} {name}"
+            print(f"{cell}: {mean:.1f} +/- {spread:.1f}", flush=True)
 
 
 if __name__ == "__main__":

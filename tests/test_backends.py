@@ -1,5 +1,9 @@
 """The two kernels of every backend against their formulas, on odd shapes and awkward data."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -165,6 +169,32 @@ def test_numba_skips_the_zeros_of_a_dense_matrix_that_is_mostly_zeros():
     # matrices that meet in one half-step are of one kind
     assert isinstance(kernels.prepare(X, like=empty), SparseMatrix)
     assert isinstance(kernels.prepare(sp.csr_array(X), like=full), np.ndarray)
+
+
+_ONE_PASS = """
+import hashlib
+import numpy as np, scipy.sparse as sp
+from marginparts.backends import get_backend
+rng = np.random.default_rng(0)
+kernels = get_backend("numba")
+X = kernels.prepare(sp.random_array((500, 80), density=0.2, rng=rng, dtype="f4", format="csr"))
+A, B = (rng.random((m, 8), dtype=np.float32) + np.float32(0.1) for m in (500, 80))
+print(hashlib.sha256(kernels.ratio_matmul(X, A, B).tobytes()).hexdigest())
+"""
+
+
+@pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
+def test_numba_gives_the_same_bits_when_it_compiles_and_when_it_loads_its_cache(tmp_path):
+    """Or else the first run on a machine could not be repeated by the second."""
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    compiled, loaded = (
+        subprocess.run(
+            [sys.executable, "-c", _ONE_PASS], env=env, capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    )
+    assert any(tmp_path.rglob("*ratio_matmul*.nbc"))
+    assert compiled == loaded
 
 
 @pytest.mark.parametrize("seed", range(3))

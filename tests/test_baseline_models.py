@@ -32,7 +32,8 @@ def make_data(seed, n=12, d=8, c=3, r=4, density=0.7):
     X = rng.random((n, d)) * (rng.random((n, d)) < density)
     Y = rng.integers(0, 2, (n, c))
     Y[rng.random((n, c)) < 0.2] = -1
-    Y[n // 2 :] = -1
+    Y[0], Y[1 % n] = 0, 1  # no label at all, and every label
+    Y[max(n // 2, 2) :] = -1
     return X, Y, rng.random((n, r)) + 0.1, rng.random((d, r)) + 0.1, rng.random((c, r)) + 0.1
 
 

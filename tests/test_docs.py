@@ -77,7 +77,7 @@ def test_every_equation_of_the_method_is_on_the_page():
     assert tags == {str(n) for n in range(1, 21)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=name)
 def test_examples_run_and_print_what_they_say(page):
     namespace = {"__name__": f"docs.{page.stem}"}
     printed = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-_MATH = {"reassoc", "contract", "arcp", "nsz"}
+#: See the kernels of the backend: without "arcp", so that every compilation gives the same bits.
+_MATH = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -59,9 +60,12 @@ def _solve_one(  # type: ignore[no-untyped-def]
                 continue
             new_max, new_min = max(new_max, projected), min(new_min, projected)
             curvature = norms[i] + diagonal[a]
-            if projected != 0 and curvature > 0:
+            if projected != 0:
                 before = alpha[a]
-                alpha[a] = min(max(before - gradient / curvature, 0.0), upper[a])
+                if curvature > 0:
+                    alpha[a] = min(max(before - gradient / curvature, 0.0), upper[a])
+                else:  # an empty sample under the hinge: linear in alpha, so it goes to a bound
+                    alpha[a] = upper[a] if gradient < 0 else 0.0
                 step = (alpha[a] - before) * y[a]
                 for p in range(indptr[i], indptr[i + 1]):
                     w[indices[p]] += step * data[p]

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.extmath import row_norms
+from sklearn.exceptions import ConvergenceWarning
 
 from marginparts._types import Array
 from marginparts.dual_svm import DualProblem, solve_duals
 from marginparts.init import seed_of
 from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
+from marginparts.scaling import row_lengths
 from marginparts.transduction import transductive_weights
 from marginparts.validation import check_matrix, check_option, check_positive
 
@@ -143,7 +144,7 @@ def find_directions(
     usable = [task for task in tasks if len(np.unique(task.signs)) == 2]
     duals = _duals(seen, usable, source, C, seed)
     if features is not None:
-        lengths, seen_lengths = row_norms(sp.csr_array(X)), row_norms(seen)
+        lengths, seen_lengths = row_lengths(X), row_lengths(seen)
         carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
         duals = [alpha * carry[t.rows] for alpha, t in zip(duals, usable, strict=True)]
     kept = [
@@ -171,9 +172,9 @@ def _features(X: Any, features: Any) -> sp.csr_array:
 
 def _mean_length(X: sp.csr_array) -> float:
     """Return the root mean square of the rows' lengths, or 1 for an empty matrix."""
-    # taken out first, so that squares of extreme values stay within range
-    largest = float(abs(X).max()) or 1.0
-    return largest * (float(np.sqrt(np.mean(row_norms(X / largest, squared=True)))) or 1.0)
+    lengths = row_lengths(X)
+    largest = float(lengths.max()) or 1.0
+    return largest * (float(np.sqrt(np.mean((lengths / largest) ** 2))) or 1.0)
 
 
 def _without_empty(task: BinaryTask, mass: Array) -> BinaryTask:
@@ -192,7 +193,15 @@ def _duals(
         return [np.ones(len(task.rows)) for task in tasks]
     if source == "svm":
         problems = [DualProblem(t.rows, t.signs, np.full(len(t.rows), C)) for t in tasks]
-        return [solution.alpha for solution in solve_duals(seen, problems, tol=1e-4, seed=seed)]
+        solutions = solve_duals(seen, problems, tol=1e-4, seed=seed)
+        if not all(solution.converged for solution in solutions):
+            warnings.warn(
+                f"The SVMs behind the directions did not converge; C={C} is too large for this "
+                "data, use a smaller one.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return [solution.alpha for solution in solutions]
     return [_online(seen[task.rows], task.signs, source, C, seed) for task in tasks]
 
 
@@ -259,8 +268,8 @@ def pseudo_labels(seen: Any, labels: Labels, how: str, C: float, seed: int) -> L
     The surest half of each predicted class (of each side of each label, for multilabel data).
     """
     tasks = labels.tasks("ovr")
-    one_sided = any(len(np.unique(task.signs)) < 2 for task in tasks)
-    if not tasks or one_sided or labels.labeled.all():
+    answerable = [len(np.unique(task.signs)) == 2 for task in tasks]
+    if not any(answerable) or labels.complete.all():
         return labels
     if how == "tsvm":
         W = transductive_weights(seen, labels, C, seed=seed)
@@ -270,7 +279,7 @@ def pseudo_labels(seen: Any, labels: Labels, how: str, C: float, seed: int) -> L
     values = np.asarray(seen @ W.T)
     codes = labels.codes.copy()
     if labels.multilabel:
-        for k in range(codes.shape[1]):
+        for k in np.flatnonzero(answerable):
             _fill_surest(codes[:, k], values[:, k] > 0, np.abs(values[:, k]))
     elif len(labels.classes) == 2:
         _fill_surest(codes, values[:, 0] > 0, np.abs(values[:, 0]))

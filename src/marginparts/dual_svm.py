@@ -59,7 +59,7 @@ def solve_duals(
     *,
     loss: str = "squared_hinge",
     tol: float = 1e-3,
-    max_epochs: int = 1000,
+    max_epochs: int = 10_000,
     seed: int = 0,
 ) -> list[DualSolution]:
     """Train linear SVMs without a bias on rows of X, side by side on all cores.

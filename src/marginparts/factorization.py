@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from marginparts.backends._common import column_sums, inverse_or_zero, safe_rati
 from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start, seed_of
 from marginparts.labels import Labels
 from marginparts.models.nmf_alpha import NMFAlphaProblem
+from marginparts.scaling import extreme_scale, tame_rows
 from marginparts.solver import SOLVERS, Run, minimize
 from marginparts.validation import (
     check_count,
@@ -28,9 +28,6 @@ from marginparts.validation import (
 
 #: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
 _CHUNK = 1 << 23
-
-#: Powers of two within which data is taken as it is.
-_EXTREME = 30
 
 
 def nmf_alpha(
@@ -142,7 +139,7 @@ def factorize(
 ) -> Result:
     """`nmf_alpha` on trusted data from a given start."""
     kernels = get_backend(backend)
-    scale = _extreme_scale(X)
+    scale = extreme_scale(X)
     if scale != 1:
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
     supervised = S is not None and lam > 0 and S.shape[1] > 0
@@ -189,9 +186,9 @@ def map_rows(X: Any, V: Array, n_iter: int, backend: str = "auto") -> Array:
     """
     kernels = get_backend(backend)
     n, r = X.shape[0], V.shape[1]
-    X, scale = _tame_rows(X)
+    X, scale = tame_rows(X)
     # flat: every part explains the same share; the first step sets each row's mass
-    flat = inverse_or_zero(column_sums(V)).astype(V.dtype)
+    flat = inverse_or_zero(column_sums(V), V.dtype)
     H = np.empty((n, r), V.dtype)
     step = max(1, _CHUNK // r)
     for start in range(0, n, step):
@@ -203,29 +200,6 @@ def map_rows(X: Any, V: Array, n_iter: int, backend: str = "auto") -> Array:
     if scale is not None:
         H *= scale[:, None]
     return H
-
-
-def _tame_rows(X: Any) -> tuple[Any, Array | None]:
-    """Divide rows of extreme mass by a power of two near it; return the divisors, None for none."""
-    mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-    exponent = np.rint(np.log2(np.where(mass > 0, mass, 1)))
-    if not len(mass) or np.abs(exponent).max() <= _EXTREME:
-        return X, None
-    scale = np.exp2(np.where(np.abs(exponent) > _EXTREME, exponent, 0)).astype(X.dtype)
-    inverse = (1 / scale).astype(X.dtype)
-    if sp.issparse(X):
-        return sp.csr_array(sp.diags_array(inverse) @ X), scale
-    return X * inverse[:, None], scale
-
-
-def _extreme_scale(X: Any) -> float:
-    """Return a power of two near the mean entry of X where that is extreme, else 1.
-
-    Dividing by a power of two is exact, and keeps products of float32 factors within range.
-    """
-    mean = float(X.sum(dtype=np.float64)) / max(X.shape[0] * X.shape[1], 1)
-    exponent = round(math.log2(mean)) if 0 < mean < math.inf else 0
-    return 2.0**exponent if abs(exponent) > _EXTREME else 1.0
 
 
 def _as_result(run: Run, scale: float) -> Result:

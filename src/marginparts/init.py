@@ -6,11 +6,14 @@ stays a zero under multiplicative updates.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 from marginparts._types import Array
 from marginparts.labels import Labels, encode_labels
@@ -162,4 +165,8 @@ def _class_centroids(X: Any, k: int, seed: int) -> list[Array]:
 
     # in float64 and near one, so that squares of extreme values stay within range
     X = X.astype(np.float64) / float(X.max() or 1)
-    return list(KMeans(k, n_init=1, max_iter=10, random_state=seed).fit(X).cluster_centers_)
+    means = KMeans(k, n_init=1, max_iter=10, random_state=seed)
+    # on one thread, since its sums depend on their number; duplicate samples are no news
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return list(means.fit(X).cluster_centers_)

@@ -33,8 +33,14 @@ def as_nonnegative(X: Any, whom: str) -> Any:
 
 
 def _canonical(X: Any) -> Any:
-    """Merge duplicates and drop stored zeros, in a copy where there are any."""
+    """Merge duplicates and drop stored zeros, in a copy where there are any.
+
+    Indices become int32 where they can: half the memory, and one compilation for all data.
+    """
     X = sp.csr_array(X)
+    if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:
+        indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = sp.csr_array((X.data, indices, indptr), shape=X.shape)
     if not X.has_canonical_format or (X.data == 0).any():
         X = X.copy()
         X.sum_duplicates()

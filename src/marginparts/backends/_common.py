@@ -25,9 +25,13 @@ def column_sums(A: Array) -> Array:
     return np.asarray(A.sum(axis=0, dtype=np.float64))
 
 
-def inverse_or_zero(den: Array) -> Array:
-    """Return ``1 / den``, and 0 where ``den`` is 0: a dead component stays dead, without a NaN."""
-    return np.divide(1.0, den, out=np.zeros(len(den)), where=den > 0)
+def inverse_or_zero(den: Array, dtype: Any) -> Array:
+    """Return ``1 / den``, and 0 where ``den`` is 0: a dead component stays dead, without a NaN.
+
+    A sum below the smallest normal number of the factor's type counts as 0.
+    """
+    alive = den >= np.finfo(dtype).tiny
+    return np.divide(1.0, den, out=np.zeros(len(den)), where=alive).astype(dtype)
 
 
 def composed_half_step(
@@ -47,7 +51,7 @@ def composed_half_step(
         numerator = numerator + dtype(also.weight) * ratio_matmul(also.X, A, also.B)
     if plus is not None:
         numerator = numerator + dtype(plus.weight) * (plus.S @ plus.T)
-    step = A * numerator * inverse_or_zero(den).astype(A.dtype)
+    step = A * numerator * inverse_or_zero(den, A.dtype)
     if weight is not None:
         step /= weight[:, None].astype(A.dtype)
     return step.astype(A.dtype, copy=False)

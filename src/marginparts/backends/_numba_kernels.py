@@ -7,15 +7,24 @@ by one task in storage order, so results do not depend on the number of threads.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import get_num_threads, njit, prange, set_num_threads
 
 from marginparts._types import Array
 
-#: Sums may be reordered into vector lanes, but NaN and infinity keep their meaning.
-_MATH = {"reassoc", "contract", "arcp", "nsz"}
+#: Sums may be reordered into vector lanes, but NaN and infinity keep their meaning. Not "arcp":
+#: with it a kernel just compiled and the same one from the cache can differ in their last bits.
+_MATH = {"reassoc", "contract", "nsz"}
+
+#: Nonzeros summed in the factor's type before they join a total in float64.
+_RUN = 512
+
+#: Nonzeros times rank up to which one thread is enough.
+_SMALL = 1 << 17
 
 #: Tasks a pass is cut into: many more than cores, so that a slow core gets fewer.
 _TASKS = 256
@@ -57,14 +66,32 @@ def _add_ratios(lo, hi, indices, data, a, B, weight, floor, total):  # type: ign
                 total[k] += ratio * b[k]
 
 
+@njit(cache=True, fastmath=_MATH, nogil=True, inline="always")
+def _sum_ratios(lo, hi, indices, data, a, B, weight, floor, part, total):  # type: ignore[no-untyped-def]
+    """Add the ratios of one row to ``total`` (r,) of float64, in runs summed in ``part`` (r,).
+
+    A frequent word's row is so long that a sum in float32 alone would lose its last digits.
+    """
+    for start in range(lo, hi, _RUN):
+        part[:] = 0
+        stop = min(start + _RUN, hi)
+        _add_ratios(start, stop, indices, data, a, B, weight, floor, part)
+        for k in range(len(part)):
+            total[k] += part[k]
+
+
 @njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
 def ratio_matmul(tasks, indptr, indices, data, A, B, floor, out):  # type: ignore[no-untyped-def]
     """Write ``(X / (A @ B.T)) @ B`` to ``out`` (n, r)."""
     one = A.dtype.type(1)
     for t in prange(len(tasks) - 1):
+        part, total = np.empty(A.shape[1], A.dtype), np.empty(A.shape[1])
         for i in range(tasks[t], tasks[t + 1]):
-            out[i] = 0
-            _add_ratios(indptr[i], indptr[i + 1], indices, data, A[i], B, one, floor, out[i])
+            total[:] = 0
+            lo, hi = indptr[i], indptr[i + 1]
+            _sum_ratios(lo, hi, indices, data, A[i], B, one, floor, part, total)
+            for k in range(A.shape[1]):
+                out[i, k] = total[k]
 
 
 @njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
@@ -81,13 +108,15 @@ def half_step(  # type: ignore[no-untyped-def]
     ptr2, idx2, x2, B2, weight2 = also
     ptr3, idx3, s3, T3, weight3 = plus
     for t in prange(len(tasks) - 1):
-        total = np.empty(r, A.dtype)
+        part, total = np.empty(r, A.dtype), np.empty(r)
         for i in range(tasks[t], tasks[t + 1]):
             a = A[i]
             total[:] = 0
-            _add_ratios(indptr[i], indptr[i + 1], indices, data, a, B, one, floor, total)
+            lo, hi = indptr[i], indptr[i + 1]
+            _sum_ratios(lo, hi, indices, data, a, B, one, floor, part, total)
             if len(ptr2) > 0:
-                _add_ratios(ptr2[i], ptr2[i + 1], idx2, x2, a, B2, weight2, floor, total)
+                lo, hi = ptr2[i], ptr2[i + 1]
+                _sum_ratios(lo, hi, idx2, x2, a, B2, weight2, floor, part, total)
             if len(ptr3) > 0:
                 for p in range(ptr3[i], ptr3[i + 1]):
                     s = weight3 * s3[p]
@@ -95,7 +124,7 @@ def half_step(  # type: ignore[no-untyped-def]
                         total[k] += s * T3[idx3[p], k]
             scale = one if len(weight) == 0 else one / weight[i]
             for k in range(r):
-                out[i, k] = a[k] * total[k] * inverse[k] * scale
+                out[i, k] = a[k] * a.dtype.type(total[k]) * inverse[k] * scale
 
 
 @njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
@@ -143,6 +172,23 @@ def log_terms_block(X, fitted, floor):  # type: ignore[no-untyped-def]
                 x = np.float64(X[i, j])
                 total += x * np.log(x / np.float64(fitted[i, j])) - x
     return total
+
+
+@contextmanager
+def threads(work: int) -> Iterator[None]:
+    """Run a small pass on one thread: waking others would cost more than the pass itself.
+
+    ``work`` is the number of nonzeros times the rank.
+    """
+    if work > _SMALL:
+        yield
+        return
+    before = get_num_threads()
+    set_num_threads(1)
+    try:
+        yield
+    finally:
+        set_num_threads(before)
 
 
 def no_rows(like: Any, B: Array) -> tuple[Any, ...]:

@@ -75,14 +75,16 @@ class NumbaBackend:
         if not isinstance(X, SparseMatrix):
             return _dense_ratio_matmul(X, A, B)
         out = np.empty(A.shape, A.dtype)
-        kernels.ratio_matmul(X.tasks, *X.arrays, A, B, A.dtype.type(tiny(A.dtype)), out)
+        with kernels.threads(X.csr.nnz * A.shape[1]):
+            kernels.ratio_matmul(X.tasks, *X.arrays, A, B, A.dtype.type(tiny(A.dtype)), out)
         return out
 
     def divergence(self, X: Any, A: Array, B: Array) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
         floor = A.dtype.type(tiny(A.dtype))
         if isinstance(X, SparseMatrix):
-            terms = kernels.log_terms(X.tasks, *X.arrays, A, B, floor).sum()
+            with kernels.threads(X.csr.nnz * A.shape[1]):
+                terms = kernels.log_terms(X.tasks, *X.arrays, A, B, floor).sum()
         else:
             terms = sum(
                 kernels.log_terms_block(X[rows], A[rows] @ B.T, floor) for rows in _blocks(*X.shape)
@@ -122,11 +124,14 @@ def _sparse_half_step(
     plus_args = absent
     if plus is not None:
         plus_args = (plus.S.indptr, plus.S.indices, plus.S.data, plus.T, dtype(plus.weight))
-    inverse = inverse_or_zero(den).astype(A.dtype)
+    inverse = inverse_or_zero(den, A.dtype)
     weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
     out = np.empty(A.shape, A.dtype)
     floor = dtype(tiny(A.dtype))
-    kernels.half_step(X.tasks, *X.arrays, A, B, inverse, weight, also_args, plus_args, floor, out)
+    with kernels.threads(X.csr.nnz * A.shape[1]):
+        kernels.half_step(
+            X.tasks, *X.arrays, A, B, inverse, weight, also_args, plus_args, floor, out
+        )
     return out
 
 
@@ -140,15 +145,15 @@ def _dense_ratio_matmul(X: Array, A: Array, B: Array) -> Array:
             kernels.divide_block(X[rows], ratio, floor)
             np.matmul(ratio, B, out=out[rows])
         return out
-    out = np.zeros(A.shape, A.dtype)
+    out = np.zeros(A.shape)  # in float64: a sum over all samples
     for columns in _blocks(*X.T.shape):
         ratio = B[columns] @ A.T
         kernels.divide_block(X.T[columns], ratio, floor)
         out += ratio.T @ B[columns]
-    return out
+    return out.astype(A.dtype)
 
 
 def _blocks(n: int, d: int) -> Iterator[slice]:
-    """Slices of rows with about `_BLOCK` entries each."""
-    step = max(1, _BLOCK // max(d, 1))
+    """Slices of rows with about `_BLOCK` entries each, and not too many rows to sum in float32."""
+    step = max(1, min(_BLOCK // max(d, 1), 4096))
     return (slice(start, min(start + step, n)) for start in range(0, n, step))

@@ -30,7 +30,8 @@ class ReferenceBackend:
         rows, columns, x = _nonzeros(X)
         fitted = np.sum(A[rows] * B[columns], axis=1)
         ratio = np.divide(x, fitted, out=np.zeros_like(x), where=fitted > tiny(A.dtype))
-        return np.asarray(sp.csr_array((ratio, (rows, columns)), shape=X.shape) @ B)
+        ratios = sp.csr_array((ratio.astype(np.float64), (rows, columns)), shape=X.shape)
+        return np.asarray(ratios @ B, dtype=A.dtype)
 
     def divergence(self, X: Any, A: Array, B: Array) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""

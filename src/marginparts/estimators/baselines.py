@@ -16,6 +16,7 @@ from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.models.least_squares import LeastSquaresMap, squared_norm
 from marginparts.models.lee2010 import Lee2010Problem
 from marginparts.models.liu_wu2010 import LiuWu2010Problem
+from marginparts.scaling import extreme_scale, tame_rows
 from marginparts.solver import SOLVERS, Run, minimize
 from marginparts.validation import check_count, check_nonnegative, check_option
 
@@ -37,11 +38,16 @@ class _SquaredLossParts(PartsTransformer):
         check_option(self.solver, "solver", SOLVERS)
         check_init_name(self.init)
         X, r = self._check_fit(X)
+        self._scale = extreme_scale(X)
+        if self._scale != 1:
+            X = X * X.dtype.type(1 / self._scale)
         seed = seed_of(self.random_state)
         y = np.full(X.shape[0], UNKNOWN) if y is None else y
         labels = encode_labels(y, X.shape[0])
         self.classes_ = labels.classes
         H, V = start_from(self.init, X, r, seed, labels)
+        if not isinstance(self.init, str):
+            V = V * V.dtype.type(1 / self._scale)
         return X, labels, H, V, seed
 
     def _minimize(self, problem: Any, state: State) -> Run:
@@ -51,15 +57,16 @@ class _SquaredLossParts(PartsTransformer):
         )  # fmt: skip
 
     def _keep_run(self, run: Run, H: Array) -> None:
-        losses = [check.loss for check in run.history]
+        losses = [check.loss * self._scale**2 for check in run.history]
         self._keep(Result(run.state["V"], H, losses, run.n_iter, run.stop, run.history))
 
     def _map(self, X: Any) -> Array:
         V = self.components_.T
+        X, scale = tame_rows(X)
         problem = LeastSquaresMap(np.asarray(X @ V), V.T @ V)
         state = {"H": problem.start()}
         run = minimize(problem, state, solver="mu", max_iter=self.map_iter, watch=False)
-        return run.state["H"]
+        return run.state["H"] if scale is None else run.state["H"] * scale[:, None]
 
 
 class SemiSupervisedNMF(_SquaredLossParts):

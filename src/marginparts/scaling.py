@@ -1,0 +1,45 @@
+"""Keeping extreme data within the range of float32: division by powers of two, which is exact."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.extmath import row_norms
+
+from marginparts._types import Array
+
+#: Powers of two within which data is taken as it is.
+_EXTREME = 30
+
+
+def extreme_scale(X: Any) -> float:
+    """Return a power of two near the mean entry of X where that is extreme, else 1."""
+    mean = float(X.sum(dtype=np.float64)) / max(X.shape[0] * X.shape[1], 1)
+    exponent = round(math.log2(mean)) if 0 < mean < math.inf else 0
+    return 2.0**exponent if abs(exponent) > _EXTREME else 1.0
+
+
+def tame_rows(X: Any) -> tuple[Any, Array | None]:
+    """Divide rows of extreme mass by a power of two near it; return the divisors, None for none.
+
+    Whether and by what a row is divided depends on that row alone.
+    """
+    mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    exponent = np.rint(np.log2(np.where(mass > 0, mass, 1)))
+    if not len(mass) or np.abs(exponent).max() <= _EXTREME:
+        return X, None
+    scale = np.exp2(np.where(np.abs(exponent) > _EXTREME, exponent, 0)).astype(X.dtype)
+    inverse = (1 / scale).astype(X.dtype)
+    if sp.issparse(X):
+        return sp.csr_array(sp.diags_array(inverse) @ X), scale
+    return X * inverse[:, None], scale
+
+
+def row_lengths(X: Any) -> Array:
+    """Return the Euclidean lengths of the rows, in float64, whatever the size of the entries."""
+    X = sp.csr_array(X).astype(np.float64)
+    largest = float(abs(X).max()) or 1.0
+    return np.asarray(largest * row_norms(X / largest))

@@ -1,0 +1,154 @@
+"""Imports point one way, heavy libraries are loaded late, and the library never prints."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import marginparts
+
+ROOT = Path(marginparts.__file__).parent
+
+#: The modules from the ground up. A module may import from lower floors only.
+FLOORS = [
+    ["_types", "_version"],
+    ["backends"],
+    ["backends._common"],
+    ["backends._numba_kernels"],
+    ["backends.reference", "backends.numba_cpu"],
+    ["models", "models.nmf_alpha", "models.least_squares", "geometry"],
+    ["models.lee2010", "models.liu_wu2010"],
+    ["solver", "labels", "scaling", "validation", "_dual_cd", "_online_duals"],
+    ["init", "dual_svm"],
+    ["transduction"],
+    ["directions", "factorization", "linear_head"],
+    ["partly_labeled", "selection"],
+    ["estimators._base", "estimators._classifying"],
+    ["estimators.nmf_alpha", "estimators.baselines", "estimators.transductive_svm"],
+    ["estimators.classifier"],
+    ["estimators"],
+    ["datasets"],
+    ["demo"],
+    ["cli"],
+    [""],  # the package itself, which knows all public names
+]
+FLOOR = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
+
+#: A registry imports the modules it gives out when it is asked for them.
+LOOKS_UP = {("backends", "backends.numba_cpu"), ("backends", "backends.reference")}
+
+#: The only modules that may import each heavy library, and there at the top.
+NUMBA = {"backends._numba_kernels", "_dual_cd", "_online_duals"}
+NEVER_AT_THE_TOP = {"torch", "triton", "dask", "distributed", "matplotlib"}
+
+MAY_PRINT = {"cli", "demo"}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+TREES = {
+    module_name(path): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))
+}
+
+
+def walk(node: ast.AST, *, into_functions: bool) -> Iterator[ast.AST]:
+    """Yield the nodes that run (at import, or at all), so not what is for type checkers only."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        if not into_functions and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        yield child
+        yield from walk(child, into_functions=into_functions)
+
+
+def imports(module: str, *, into_functions: bool = True) -> set[str]:
+    """Return the full names of the modules, or of things in them, that a module imports."""
+    names = set()
+    for node in walk(TREES[module], into_functions=into_functions):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: write imports in full, without dots"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def own_imports(module: str) -> set[str]:
+    """Return the modules of the package that a module imports."""
+    found = set()
+    for name in imports(module):
+        top, _, rest = name.partition(".")
+        if top == "marginparts":
+            # "labels.encode_labels" is a thing in labels, "backends.reference" is a module
+            found.add(rest if rest in TREES else rest.rpartition(".")[0])
+    return found
+
+
+def libraries(module: str, *, into_functions: bool) -> set[str]:
+    return {name.partition(".")[0] for name in imports(module, into_functions=into_functions)}
+
+
+def test_the_sources_are_found():
+    assert len(TREES) > 25
+    assert "labels" in own_imports("init")
+    assert "_dual_cd" in own_imports("dual_svm")  # inside a function
+    assert own_imports("") == {"_version"}  # all else there is for type checkers
+    assert "numba" in libraries("_dual_cd", into_functions=False)
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_every_module_has_its_floor(module):
+    assert module in FLOOR, f"add {module!r} to FLOORS in {__file__}, above all that it imports"
+
+
+def test_every_floor_has_its_modules():
+    assert set(FLOOR) <= set(TREES), "take what is gone out of FLOORS"
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_imports_point_down(module):
+    upward = {
+        other
+        for other in own_imports(module)
+        if FLOOR.get(other, -1) >= FLOOR.get(module, 0) and (module, other) not in LOOKS_UP
+    }
+    assert not upward, f"{module} imports {upward}, which do not lie below it"
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_heavy_libraries_are_imported_late(module):
+    assert not libraries(module, into_functions=False) & NEVER_AT_THE_TOP
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_numba_stays_in_the_compiled_modules(module):
+    assert "numba" not in libraries(module, into_functions=True) or module in NUMBA
+
+
+@pytest.mark.parametrize("module", NUMBA)
+def test_compiled_modules_are_imported_late(module):
+    importers = {
+        name
+        for name in TREES
+        if any(
+            other == f"marginparts.{module}" or other.startswith(f"marginparts.{module}.")
+            for other in imports(name, into_functions=False)
+        )
+    }
+    # its own backend is itself imported late, by the registry
+    assert importers <= {"backends.numba_cpu"}
+
+
+@pytest.mark.parametrize("module", [name for name in TREES if name not in MAY_PRINT])
+def test_the_library_never_prints(module):
+    calls = [
+        node.lineno
+        for node in ast.walk(TREES[module])
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
+    ]
+    assert not calls, f"{module} prints in lines {calls}; use logging or a callback"

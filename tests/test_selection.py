@@ -1,0 +1,169 @@
+"""Choosing lam, C, the map and the scaling on the labeled samples."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from marginparts import selection
+from marginparts.labels import encode_labels
+from marginparts.selection import DEFAULT, Grid, Setting, choose, labeled_folds
+
+SMALL = Grid(lam=(1.0, 10.0), map_iter=(5, 15), normalize=(True,), C=(0.1, 1.0, 10.0))
+
+
+def two_blocks(n=40, labeled=20):
+    """Samples whose class is the half of the features that they use more."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(n) % 2
+    X = rng.gamma(1.0, size=(n, 8))
+    X[truth == 0, :4] *= 4
+    X[truth == 1, 4:] *= 4
+    return X, np.where(np.arange(n) < labeled, truth, -1)
+
+
+# --- folds
+
+
+def test_folds_hide_every_labeled_row_once():
+    labels = encode_labels([0, 1, -1, 0, 1, -1, 0, 1])
+    hidden = np.concatenate(list(labeled_folds(labels, 3, seed=0)))
+    assert_array_equal(np.sort(hidden), [0, 1, 3, 4, 6, 7])
+
+
+def test_folds_hold_every_class_in_its_share():
+    labels = encode_labels(np.repeat([0, 1, 2], [20, 10, 10]))
+    for hidden in labeled_folds(labels, 5, seed=0):
+        assert_array_equal(np.bincount(labels.codes[hidden]), [4, 2, 2])
+
+
+def test_folds_follow_the_seed():
+    labels = encode_labels(np.arange(30) % 3)
+
+    def folds(seed):
+        return [rows.tolist() for rows in labeled_folds(labels, 5, seed)]
+
+    assert folds(1) == folds(1)
+    assert folds(1) != folds(2)
+
+
+def test_a_fold_that_would_leave_one_class_is_left_out():
+    labels = encode_labels([0, 0, 0, 0, 1, -1])
+    hidden = np.concatenate(list(labeled_folds(labels, 5, seed=0)))
+    assert_array_equal(np.sort(hidden), [0, 1, 2, 3])
+
+
+def test_one_label_a_class_leaves_no_fold():
+    assert list(labeled_folds(encode_labels([0, 1, -1, -1]), 5, seed=0)) == []
+
+
+def test_multilabel_rows_with_any_known_entry_are_folded():
+    labels = encode_labels([[1, 0], [0, 1], [-1, -1], [1, -1], [0, 1], [1, 0]])
+    hidden = np.concatenate(list(labeled_folds(labels, 5, seed=0)))
+    assert_array_equal(np.sort(hidden), [0, 1, 3, 4, 5])
+
+
+# --- the choice
+
+
+def test_all_codes_are_tried_and_all_svms_on_the_codes_chosen():
+    X, y = two_blocks()
+    best, scores = choose(X, encode_labels(y), 3, SMALL)
+    assert {tried[:2] for tried in scores} == set(product(SMALL.lam, SMALL.map_iter))
+    on_best_codes = {tried[2:] for tried in scores if tried[:2] == best[:2]}
+    assert on_best_codes == set(product(SMALL.normalize, SMALL.C))
+    assert best in scores
+
+
+def test_every_candidate_tried_has_a_score_a_fold():
+    X, y = two_blocks()
+    scores = choose(X, encode_labels(y), 3, SMALL).scores
+    assert {len(values) for values in scores.values()} == {5}
+    assert all(0 <= score <= 1 for values in scores.values() for score in values)
+
+
+def test_the_choice_follows_the_seed():
+    X, y = two_blocks()
+    labels = encode_labels(y)
+    assert choose(X, labels, 3, SMALL, seed=4) == choose(X, labels, 3, SMALL, seed=4)
+
+
+def test_one_factorization_serves_every_map_and_every_svm(monkeypatch):
+    weights = []
+
+    def counted(*args, lam, **kwargs):
+        weights.append(lam)
+        return factorize(*args, lam=lam, **kwargs)
+
+    factorize = selection.factorize
+    monkeypatch.setattr(selection, "factorize", counted)
+    X, y = two_blocks()
+    choose(X, encode_labels(y), 3, SMALL)
+    assert weights == [1.0, 10.0] * 5
+
+
+def test_hidden_labels_never_reach_the_directions():
+    X, y = two_blocks()
+    seen = []
+
+    def source(features, signs):
+        seen.append(len(signs))
+        return np.ones(len(signs))
+
+    choose(X, encode_labels(y), 3, SMALL, source=source)
+    assert seen == [16] * 5  # of twenty, each fold hides four
+
+
+def test_nothing_is_tried_when_nothing_is_left_to_choose(monkeypatch):
+    monkeypatch.setattr(selection, "factorize", lambda *args, **kwargs: pytest.fail("tried"))
+    X, y = two_blocks()
+    grid = Grid(lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
+    assert choose(X, encode_labels(y), 3, grid).best == Setting(7.0, 9, False, 0.3)
+
+
+def test_too_few_labels_to_choose_on_give_the_defaults():
+    X, y = two_blocks(labeled=2)
+    assert choose(X, encode_labels(y), 3, Grid()).best == DEFAULT
+
+
+def test_what_is_given_stands_even_when_it_is_no_default():
+    X, y = two_blocks(labeled=2)
+    best = choose(X, encode_labels(y), 3, Grid(lam=(100.0,), C=(5.0, 50.0))).best
+    assert best == DEFAULT._replace(lam=100.0, C=5.0)
+
+
+def test_the_defaults_are_candidates():
+    assert Grid().fallback == DEFAULT
+
+
+def test_labels_with_an_unknown_entry_in_every_row_can_still_be_chosen_on():
+    X, y = two_blocks(labeled=40)
+    indicator = np.column_stack([y, 1 - y, y])
+    indicator[np.arange(40), np.arange(40) % 3] = -1
+    scores = choose(X, encode_labels(indicator), 3, SMALL).scores
+    assert max(np.mean(values) for values in scores.values()) > 0.5
+
+
+# --- the best of several scores
+
+
+def best_of(**means):
+    """Return the choice among settings of C = 0.1, 1 and 10 with these mean scores."""
+    C = {"small": 0.1, "default": 1.0, "large": 10.0}
+    scores = {DEFAULT._replace(C=C[name]): values for name, values in means.items()}
+    return selection._best(scores).C
+
+
+def test_a_clear_winner_wins():
+    assert best_of(small=[0.5, 0.5], default=[0.6, 0.6], large=[0.9, 0.9]) == 10.0
+    assert best_of(small=[0.9, 0.9], default=[0.6, 0.6], large=[0.5, 0.5]) == 0.1
+
+
+def test_a_tie_goes_to_the_default():
+    assert best_of(small=[0.8, 0.8], default=[0.8, 0.8], large=[0.8, 0.8]) == 1.0
+
+
+def test_a_lead_within_the_noise_goes_to_the_default():
+    assert best_of(default=[0.80, 0.80, 0.80], large=[0.71, 0.91, 0.81]) == 1.0
+    assert best_of(default=[0.80, 0.80, 0.80], large=[0.81, 0.81, 0.81]) == 10.0

@@ -1,0 +1,61 @@
+"""scikit-learn's own checks of an estimator: none fails, none is excused, none is switched off."""
+
+import warnings
+
+import numba
+import pytest
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_limits
+
+from marginparts import (
+    ConstrainedNMF,
+    NMFAlpha,
+    NMFAlphaClassifier,
+    SemiSupervisedNMF,
+    TransductiveSVM,
+)
+
+ESTIMATORS = [NMFAlpha, NMFAlphaClassifier, SemiSupervisedNMF, ConstrainedNMF, TransductiveSVM]
+
+#: Checks that skip themselves, and the only reason for which they may.
+MAY_SKIP = {
+    "check_array_api_input": "SCIPY_ARRAY_API is not set",
+    "check_classifiers_multilabel_output_format_predict_proba": "does not have a predict_proba",
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Keep to one thread: on data this small several only wait for each other."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    with threadpool_limits(1):
+        yield
+    numba.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_check_passes(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(estimator(), on_fail=None, on_skip=None)
+    assert len(results) > 40
+    assert not any(result["expected_to_fail"] for result in results)
+    unhappy = {r["check_name"]: r["exception"] for r in results if r["status"] != "passed"}
+    unexcused = {
+        name: exception
+        for name, exception in unhappy.items()
+        if name not in MAY_SKIP or MAY_SKIP[name] not in str(exception)
+    }
+    assert unexcused == {}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_no_tag_switches_checks_off(estimator):
+    tags = get_tags(estimator())
+    assert not tags.no_validation
+    assert not tags.non_deterministic
+    assert not tags._skip_test
+    if tags.classifier_tags is not None:
+        assert not tags.classifier_tags.poor_score
