@@ -225,7 +225,7 @@ def test_an_unknown_backend_is_refused_with_the_choices():
 
 
 def test_helpers_divide_zero_by_zero_to_zero():
-    assert_array_equal(inverse_or_zero(np.array([0.0, 4.0])), [0, 0.25])
+    assert_array_equal(inverse_or_zero(np.array([0.0, 4.0]), np.float64), [0, 0.25])
     assert_array_equal(safe_ratio(np.array([[0.0, 3.0]]), np.array([[0.0, 2.0]])), [[0, 1.5]])
 
 

@@ -100,10 +100,12 @@ def nmf_alpha(
     )  # fmt: skip
 
 
-def check_init_name(init: Any) -> None:
-    """Refuse the name of a start that an estimator does not know."""
+def check_init(init: Any, X: Any, r: int) -> None:
+    """Refuse a start that is not known or does not fit the data."""
     if isinstance(init, str):
         check_option(init, "init", ("auto", "random", *NNDSVD))
+    else:
+        check_start(init, X.shape, r, X.dtype)
 
 
 def start_from(
@@ -113,9 +115,9 @@ def start_from(
 
     ``"auto"`` is `label_start` where there are labels and `random_start` where there are none.
     """
+    check_init(init, X, r)
     if not isinstance(init, str):
         return check_start(init, X.shape, r, X.dtype)
-    check_init_name(init)
     seed = seed_of(random_state)
     if init in NNDSVD:
         return nndsvd_start(X, r, seed, init)

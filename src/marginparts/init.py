@@ -147,8 +147,8 @@ def label_start(X: Any, labels: Labels, r: int, seed: int) -> tuple[Array, Array
 def _centroids(X: Any, groups: list[NDArray[np.intp]], r: int, seed: int) -> list[Array]:
     """At most r centroids, the same number for each class."""
     groups = [rows for rows in groups if len(rows)]
-    # fewer columns than classes: the best known classes come first
-    groups = sorted(groups, key=len, reverse=True)[:r]
+    # the best known classes first, should there be fewer columns; never by the classes' names
+    groups = sorted(groups, key=lambda rows: (-len(rows), rows[0]))[:r]
     if not groups:
         return []
     each = max(r // len(groups), 1)

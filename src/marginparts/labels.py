@@ -118,7 +118,7 @@ def encode_labels(y: Any, n_samples: int | None = None, *, classes: Any = None) 
         When given, the number of labels y must have.
     classes : array or None
         Classes known from a fit: unless -1 is among them, it means unlabeled even where y happens
-        to hold nothing else but 1.
+        to hold nothing else but 1; if it is among them, it is a label like any other.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def encode_labels(y: Any, n_samples: int | None = None, *, classes: Any = None) 
         raise ValueError(f"X has {n_samples} samples and y has {len(y)}; they must be equal.")
     if y.ndim == 2:
         return _encode_indicator(y)
-    return _encode_single(y, maybe_binary=classes is None or UNKNOWN in classes)
+    return _encode_single(y, None if classes is None else bool(np.isin(UNKNOWN, classes)))
 
 
 def _as_array(y: Any) -> NDArray[Any]:
@@ -175,43 +175,60 @@ def _missing(y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(y.shape, dtype=bool)
 
 
-def _encode_single(y: NDArray[Any], maybe_binary: bool) -> Labels:
+def _encode_single(y: NDArray[Any], minus_one_is_a_class: bool | None) -> Labels:
     known = ~_missing(y)
-    if y.dtype.kind == "O":
-        # -1 beside strings marks an unlabeled sample as well
-        with_text = any(isinstance(v, str) for v in y[known])
-        if with_text:
-            known &= np.fromiter(
-                (isinstance(v, str) or v != UNKNOWN for v in y), dtype=bool, count=len(y)
-            )
-            if not all(isinstance(v, str) for v in y[known]):
-                raise ValueError("y mixes strings and numbers; use one kind of label.")
-    values = np.array(y[known].tolist()) if y.dtype.kind == "O" else y[known]
+    values = _plain_values(y, known)
     if values.dtype.kind in "fc" and not np.isfinite(values).all():
         raise ValueError("y contains infinity; labels must be finite, None or NaN.")
     if len(values):
-        check_classification_targets(values)
-    codes = np.full(len(y), UNKNOWN, dtype=np.int64)
-    if values.dtype.kind in "if" and (values == UNKNOWN).any():
-        if maybe_binary and set(np.unique(values).tolist()) == {-1, 1}:
-            warnings.warn(
-                "y holds only -1 and 1, which is read as two classes with every sample labeled. "
-                "To mark unlabeled samples, use None or NaN, or code the classes as 0 and 1.",
-                UserWarning,
-                stacklevel=4,
-            )
-        else:
+        with warnings.catch_warnings():
+            # many classes with few labels each are what this package is for
+            warnings.simplefilter("ignore", UserWarning)
+            check_classification_targets(values)
+    if values.dtype.kind in "if":
+        if minus_one_is_a_class is None:
+            minus_one_is_a_class = _is_paper_coding(values, marked=not known.all())
+        if not minus_one_is_a_class:
             known[known] = values != UNKNOWN
             values = values[values != UNKNOWN]
     classes, inverse = np.unique(values, return_inverse=True)
+    codes = np.full(len(y), UNKNOWN, dtype=np.int64)
     codes[known] = inverse.ravel()
     return Labels(classes, codes)
+
+
+def _plain_values(y: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return the known labels as numbers or strings; -1 beside strings is marked as unknown."""
+    if y.dtype.kind != "O":
+        return y[known]
+    if any(isinstance(v, str) for v in y[known]):
+        known[known] = [isinstance(v, str) or v != UNKNOWN for v in y[known]]
+        if not all(isinstance(v, str) for v in y[known]):
+            raise ValueError("y mixes strings and numbers; use one kind of label.")
+    return np.array(y[known].tolist())
+
+
+def _is_paper_coding(values: NDArray[Any], marked: bool) -> bool:
+    """Whether labels are exactly {-1, 1}; warn unless unlabeled rows are marked in another way."""
+    if set(np.unique(values).tolist()) != {-1, 1}:
+        return False
+    if not marked:
+        warnings.warn(
+            "y holds only -1 and 1, which is read as two classes with every sample labeled. "
+            "To mark unlabeled samples, use None or NaN, or code the classes as 0 and 1.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return True
 
 
 def _encode_indicator(y: NDArray[Any]) -> Labels:
     codes = np.full(y.shape, UNKNOWN, dtype=np.int64)
     known = ~_missing(y)
-    values = y[known].astype(np.float64)
+    try:
+        values = y[known].astype(np.float64)
+    except (TypeError, ValueError):
+        values = np.array([np.inf])
     if not np.isin(values, (UNKNOWN, 0, 1)).all():
         raise ValueError(
             "A 2d y must be an indicator of 0 and 1, with -1 or NaN for an unknown entry."

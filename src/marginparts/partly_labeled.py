@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
 from marginparts.labels import encode_labels
 
@@ -128,15 +128,16 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled.
         **fit_params
-            Passed on.
+            Passed on; what has one entry a sample is cut down to the labeled ones.
 
         Returns
         -------
         LabeledOnly
             The fitted estimator.
         """
-        X, y = _labeled_part(X, y)
-        self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+        rows, known = _labeled_rows(X, y)
+        fit_params = _check_method_params(X, fit_params, indices=rows)
+        self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, rows), known, **fit_params)
         return self
 
     @property
@@ -174,7 +175,8 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         """Score on the labeled rows; unlabeled ones are ignored."""
         check_is_fitted(self)
         classes = getattr(self.estimator_, "classes_", None)
-        return float(self.estimator_.score(*_labeled_part(X, y, classes)))
+        rows, known = _labeled_rows(X, y, classes)
+        return float(self.estimator_.score(_safe_indexing(X, rows), known))
 
     def _call(self, method: str, X: Any) -> Any:
         check_is_fitted(self)
@@ -192,11 +194,11 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _labeled_part(X: Any, y: Any, classes: Any = None) -> tuple[Any, Any]:
-    """Return the rows of X and y whose labels are known, y with its own values."""
-    labels = encode_labels(y, classes=classes)
+def _labeled_rows(X: Any, y: Any, classes: Any = None) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the rows whose labels are known, and those labels with their own values."""
+    labels = encode_labels(y, _num_samples(X), classes=classes)
     rows = np.flatnonzero(labels.complete)
     if not len(rows):
         raise ValueError("There are no labeled samples in y; label at least two.")
     codes = labels.codes[rows]
-    return _safe_indexing(X, rows), codes if labels.multilabel else labels.classes[codes]
+    return rows, codes if labels.multilabel else labels.classes[codes]

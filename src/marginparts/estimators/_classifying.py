@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from marginparts._types import Array
 from marginparts.labels import Labels, encode_labels
@@ -67,14 +69,14 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         For multilabel data a row counts as right when all its labels are, and rows with an unknown
         entry are ignored.
         """
-        labels = encode_labels(y, classes=self.classes_)
+        check_is_fitted(self)
+        labels = encode_labels(y, _num_samples(X), classes=self.classes_)
         known = labels.complete
         if not known.any():
             raise ValueError("score needs labeled samples, and y has none.")
         truth = labels.codes[known] if labels.multilabel else labels.classes[labels.codes[known]]
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        rows = np.flatnonzero(known)
-        predicted = self.predict(X if known.all() else _take_rows(X, rows))
+        predicted = self.predict(_safe_indexing(X, np.flatnonzero(known)))
         return float(accuracy_score(truth, predicted, sample_weight=weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -82,9 +84,3 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    from sklearn.utils import _safe_indexing
-
-    return _safe_indexing(X, rows)

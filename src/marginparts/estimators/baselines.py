@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from marginparts._types import Array, Callback, Result, State
 from marginparts.backends import get_backend
 from marginparts.estimators._base import PartsTransformer
-from marginparts.factorization import check_init_name, start_from
+from marginparts.factorization import check_init, start_from
 from marginparts.init import seed_of, uniform_rows
 from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.models.least_squares import LeastSquaresMap, squared_norm
@@ -36,8 +36,9 @@ class _SquaredLossParts(PartsTransformer):
         check_count(self.max_iter, "max_iter")
         check_nonnegative(self.tol, "tol")
         check_option(self.solver, "solver", SOLVERS)
-        check_init_name(self.init)
+        get_backend(self.backend)
         X, r = self._check_fit(X)
+        check_init(self.init, X, r)
         self._scale = extreme_scale(X)
         if self._scale != 1:
             X = X * X.dtype.type(1 / self._scale)

@@ -12,6 +12,7 @@ from marginparts._types import Array, Callback
 from marginparts.directions import Source
 from marginparts.estimators._classifying import PartlyLabeledClassifier
 from marginparts.estimators.nmf_alpha import NMFAlpha
+from marginparts.factorization import check_init
 from marginparts.init import seed_of
 from marginparts.linear_head import fit_head
 from marginparts.selection import Grid, choose
@@ -21,7 +22,6 @@ from marginparts.validation import (
     check_count,
     check_mass,
     check_nonnegative,
-    check_option,
     check_positive,
     check_rank,
 )
@@ -158,6 +158,7 @@ class NMFAlphaClassifier(
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
         r = check_rank(self.n_components, X.shape)
+        check_init(self.init, X, r)
         labels = self._check_labels(y, X.shape[0])
         choice = choose(
             X, labels, r, grid, source=self.directions, multiclass=self.multiclass,
@@ -184,7 +185,8 @@ class NMFAlphaClassifier(
         for name in ("lam", "map_iter", "normalize", "C"):
             value = getattr(self, name)
             if isinstance(value, str):
-                check_option(value, name, ("auto",))
+                if value != "auto":
+                    raise ValueError(f"{name}={value!r} is unknown; give a number or 'auto'.")
             elif name == "normalize":
                 grids[name] = (bool(value),)
             else:

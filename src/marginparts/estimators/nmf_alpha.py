@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from marginparts._types import Array, Callback
+from marginparts.backends import get_backend
 from marginparts.directions import SOURCES, Source, find_directions
 from marginparts.estimators._base import PartsTransformer
-from marginparts.factorization import check_init_name, factorize, map_rows, start_from
+from marginparts.factorization import check_init, factorize, map_rows, start_from
 from marginparts.init import seed_of
 from marginparts.labels import Labels, encode_labels
 from marginparts.solver import SOLVERS
@@ -139,20 +142,21 @@ class NMFAlpha(PartsTransformer):
             The fitted estimator.
         """
         self.check_parameters()
-        X, _ = self._check_fit(X)
+        X, r = self._check_fit(X)
+        check_init(self.init, X, r)
         return self.fit_trusted(X, None if y is None else encode_labels(y, X.shape[0]))
 
     def fit_trusted(self, X: Any, labels: Labels | None) -> NMFAlpha:
         """`fit` on checked data and labels."""
         seed = seed_of(self.random_state)
+        self.n_features_in_ = X.shape[1]
         self.directions_ = None if labels is None else self._directions(X, labels, seed)
         H, V = start_from(self.init, X, int(self.n_components), seed, labels)
         result = factorize(
             X, H, V, S=self.directions_, lam=float(self.lam), solver=self.solver,
             max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=self.callback,
         )  # fmt: skip
-        if labels is not None:
-            self.classes_ = labels.classes
+        self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result)
         return self
 
@@ -170,7 +174,7 @@ class NMFAlpha(PartsTransformer):
             check_option(self.features, "features", ("hellinger",))
         if self.pseudo is not None:
             check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
-        check_init_name(self.init)
+        get_backend(self.backend)
 
     def _directions(self, X: Any, labels: Labels, seed: int) -> Any:
         return find_directions(
