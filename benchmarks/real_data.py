@@ -51,8 +51,8 @@ def load_news(folder: Path):
 
 
 SETTINGS = {
-    # data: loader, training size, label fractions, ranks, lams, starts, mapping updates
-    "mnist": (load_mnist, 5000, (0.02, 0.1, 1.0), (128, 256), (10.0, 30.0), (15, 60)),
+    # data: loader, training size, label fractions, ranks, lams, mapping updates
+    "mnist": (load_mnist, 5000, (0.02, 0.1, 1.0), (256,), (3.0, 10.0, 30.0), (15, 60)),
     "news": (load_news, 9007, (0.2, 0.4, 1.0), (32,), (1.0, 10.0), (4, 8, 16)),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 from collections import defaultdict
@@ -129,6 +130,8 @@ def _as_records(results: dict) -> list[dict[str, object]]:
 
 def main() -> None:
     """Run the command; Ctrl-C ends it without a traceback."""
+    # on a busy machine, threads that spin while they wait would take the cores from the others
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except KeyboardInterrupt:

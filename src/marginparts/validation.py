@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_array, check_non_negative
+from sklearn.utils.validation import check_array
 
 from marginparts._types import Array
 
@@ -26,7 +26,12 @@ def check_matrix(X: Any, whom: str) -> Any:
 
 def as_nonnegative(X: Any, whom: str) -> Any:
     """Check the sign of numeric data, and bring sparse data into canonical form."""
-    check_non_negative(X, whom)
+    smallest = X.data.min(initial=0) if sp.issparse(X) else X.min(initial=0)
+    if smallest < 0:
+        raise ValueError(
+            f"Negative values in data passed to {whom}; every entry of X must be 0 or larger, so "
+            "shift, clip or rescale it first."
+        )
     if sp.issparse(X):
         return _canonical(X)
     return X

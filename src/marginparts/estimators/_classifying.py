@@ -35,7 +35,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         if not labels.multilabel and len(labels.classes) < 2:
             raise ValueError(
                 f"{name} needs labeled samples of at least two classes, and y has one class only: "
-                f"{labels.classes[0]!r}."
+                f"{labels.classes[0]}."
             )
         self.classes_ = labels.classes
         self.multilabel_ = labels.multilabel

@@ -162,6 +162,8 @@ class SemiSupervisedNMF(_SquaredLossParts):
         problem = Lee2010Problem(data, squared_norm(X), Y, known, rows, lam)
         mean_code = max(float(H.mean()), np.finfo(X.dtype).tiny)
         U = uniform_rows(seed, 2, (Y.shape[1], V.shape[1])) * (Y.max(initial=0) / mean_code)
+        # dealt out by the classes' first samples, not by their names
+        U = U[np.argsort(np.argsort(np.argmax(Y > 0, axis=0), kind="stable"))] if len(Y) else U
         run = self._minimize(problem, {"V": V, "U": U.astype(X.dtype), "H": H})
         self._keep_run(run, run.state["H"])
         return self

@@ -80,12 +80,12 @@ class TransductiveSVM(PartlyLabeledClassifier):
         if self.fit_intercept:
             seen = sp.hstack([seen, np.ones((X.shape[0], 1))], format="csr")
         W = transductive_weights(seen, labels, C, tol=tol, seed=seed_of(self.random_state))
-        for weights, task in zip(W, labels.tasks("ovr"), strict=True):
-            if len(task.signs) and np.all(task.signs == 1) and self.fit_intercept:
-                weights[-1] = 1.0  # a label that every sample has is always predicted
         d = X.shape[1]
         self.coef_ = W[:, :d]
         self.intercept_ = W[:, d] if self.fit_intercept else np.zeros(len(W))
+        for k, task in enumerate(labels.tasks("ovr")):
+            if len(task.signs) and np.all(task.signs == 1):
+                self.intercept_[k] = 1.0  # a label that every sample has is always predicted
         return self
 
     def decision_function(self, X: Any) -> Array:
