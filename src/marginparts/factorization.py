@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Callback, Result, State
-from marginparts.backends import get_backend
+from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
 from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start, seed_of
 from marginparts.labels import Labels
@@ -40,7 +40,7 @@ def nmf_alpha(
     solver: str = "auto",
     max_iter: int = 200,
     tol: float = 1e-4,
-    backend: str = "auto",
+    backend: str | Backend = "auto",
     random_state: Any = None,
     callback: Callback | None = None,
 ) -> Result:
@@ -64,7 +64,7 @@ def nmf_alpha(
         Iterations at most.
     tol : float
         Stop when the loss falls by less than this share over ten iterations; 0 runs all of them.
-    backend : {"auto", "numba", "reference"}
+    backend : {"auto", "numba", "reference"} or Backend
         Where the kernels run.
     random_state : int, RandomState, Generator or None
         Seed of a random start.
@@ -136,7 +136,7 @@ def factorize(
     solver: str = "auto",
     max_iter: int = 200,
     tol: float = 1e-4,
-    backend: str = "auto",
+    backend: str | Backend = "auto",
     callback: Callback | None = None,
 ) -> Result:
     """`nmf_alpha` on trusted data from a given start."""
@@ -170,7 +170,7 @@ def parts_of(V: Array) -> Array:
     return safe_ratio(V.T, column_sums(V)[:, None].astype(V.dtype))
 
 
-def map_rows(X: Any, V: Array, n_iter: int, backend: str = "auto") -> Array:
+def map_rows(X: Any, V: Array, n_iter: int, backend: str | Backend = "auto") -> Array:
     """Solve for H with V frozen: eq. 4 from a flat start, a fixed number of times.
 
     Each row of H depends on its own row of X alone.

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array
+from marginparts.backends import Backend
 from marginparts.directions import Source, find_directions
 from marginparts.factorization import factorize, map_rows, parts_of, start_from
 from marginparts.geometry import gram_root
@@ -98,7 +99,7 @@ def choose(
     pseudo: str | None = None,
     init: Any = "auto",
     solver: str = "auto",
-    backend: str = "auto",
+    backend: str | Backend = "auto",
     seed: int = 0,
 ) -> Choice:
     """Choose lam, the map and the SVM by cross-validation over the labeled samples.
@@ -154,7 +155,7 @@ def choose(
 
 
 def _map_labeled(
-    X: Any, V: Array, labels: Labels, lam: float, map_iters: tuple[int, ...], backend: str
+    X: Any, V: Array, labels: Labels, lam: float, map_iters: tuple[int, ...], backend: str | Backend
 ) -> dict[tuple[float, int], Array]:
     """Return the codes Z of the labeled rows for every map into one factorization."""
     X = X[np.flatnonzero(labels.labeled)]

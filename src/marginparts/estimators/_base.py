@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from marginparts._types import Array, Result
+from marginparts.backends import Backend
 from marginparts.factorization import parts_of
 from marginparts.geometry import gram_root
 from marginparts.validation import (
@@ -28,7 +29,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     n_components: int
     map_iter: int
     output: str
-    backend: str
+    backend: str | Backend
 
     def _check_data(self, X: Any, *, reset: bool) -> Any:
         """Return X as trusted data."""

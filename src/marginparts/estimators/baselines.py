@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Callback, Result, State
-from marginparts.backends import get_backend
+from marginparts.backends import Backend, get_backend
 from marginparts.estimators._base import PartsTransformer
 from marginparts.factorization import check_init, start_from
 from marginparts.init import seed_of, uniform_rows
@@ -88,7 +88,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
         Updates of H in `transform`, from a flat start.
     output : {"gram", "coefficients"}
         Z (eq. 5) or H.
-    backend : {"auto", "numba", "reference"}
+    backend : {"auto", "numba", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
 
@@ -120,7 +120,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
         tol: float = 1e-4,
         map_iter: int = 50,
         output: str = "gram",
-        backend: str = "auto",
+        backend: str | Backend = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
     ) -> None:
@@ -187,7 +187,7 @@ class ConstrainedNMF(_SquaredLossParts):
         Updates of H in `transform`, from a flat start.
     output : {"gram", "coefficients"}
         Z (eq. 5) or H.
-    backend : {"auto", "numba", "reference"}
+    backend : {"auto", "numba", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
 
@@ -218,7 +218,7 @@ class ConstrainedNMF(_SquaredLossParts):
         tol: float = 1e-4,
         map_iter: int = 50,
         output: str = "gram",
-        backend: str = "auto",
+        backend: str | Backend = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
     ) -> None:

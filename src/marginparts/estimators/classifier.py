@@ -9,6 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginparts._types import Array, Callback
+from marginparts.backends import Backend
 from marginparts.directions import Source
 from marginparts.estimators._classifying import PartlyLabeledClassifier
 from marginparts.estimators.nmf_alpha import NMFAlpha
@@ -62,7 +63,7 @@ class NMFAlphaClassifier(
     solver : {"auto", "mu", "mue"}
     max_iter : int
     tol : float
-    backend : {"auto", "numba", "reference"}
+    backend : {"auto", "numba", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
         Called with a `Progress` during the final factorization.
@@ -110,7 +111,7 @@ class NMFAlphaClassifier(
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
-        backend: str = "auto",
+        backend: str | Backend = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
     ) -> None:

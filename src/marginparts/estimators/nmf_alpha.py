@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from marginparts._types import Array, Callback
-from marginparts.backends import get_backend
+from marginparts.backends import Backend, get_backend
 from marginparts.directions import SOURCES, Source, find_directions
 from marginparts.estimators._base import PartsTransformer
 from marginparts.factorization import check_init, factorize, map_rows, start_from
@@ -54,7 +54,7 @@ class NMFAlpha(PartsTransformer):
         better for classification; a few hundred solve for H exactly.
     output : {"gram", "coefficients"}
         What `transform` returns: Z, which keeps inner products (eq. 5), or the nonnegative H.
-    backend : {"auto", "numba", "reference"}
+    backend : {"auto", "numba", "reference"} or Backend
         Where the kernels run.
     random_state : int, RandomState or None
     callback : callable or None
@@ -104,7 +104,7 @@ class NMFAlpha(PartsTransformer):
         tol: float = 1e-4,
         map_iter: int = 10,
         output: str = "gram",
-        backend: str = "auto",
+        backend: str | Backend = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
     ) -> None:
