@@ -5,7 +5,8 @@
 
 Rank, lam, mapping updates, unit codes or not, and C are chosen on validation data; the test score
 of the chosen setting is printed beside that of a linear SVM on the raw inputs. Data preparation:
-pixels / 255, and l2-normalized log(1 + count). Directions are the paper's: SVM duals on X, no pseudo-labels.
+pixels / 255, and l2-normalized log(1 + count). Directions are the paper's: SVM duals on X, no
+pseudo-labels.
 """
 
 from __future__ import annotations
