@@ -104,3 +104,12 @@ def test_kernels_are_compiled_once_and_not_on_every_start(tmp_path):
     assert compiled_again == 0
     assert hits > 0
     assert files_again == files
+
+
+def test_kernels_work_where_no_cache_can_be_written():
+    python(
+        "import numba.core.caching as caching\n"
+        "caching.CacheImpl._locator_classes = []\n"
+        "import marginparts, numpy as np\n"
+        "marginparts.nmf_alpha(np.eye(3), 2, max_iter=2)\n"
+    )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-#: See the kernels of the backend: without "arcp", so that every compilation gives the same bits.
-_MATH = {"reassoc", "contract", "nsz"}
+from marginparts._compiled import FAST_SUMS, compiled
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _next_random(state):  # type: ignore[no-untyped-def]
     """One step of a xorshift generator: a stream of its own for each problem, on any thread."""
     state ^= state << np.uint64(13)
@@ -18,7 +17,7 @@ def _next_random(state):  # type: ignore[no-untyped-def]
     return state
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True)
+@compiled(fastmath=FAST_SUMS)
 def _solve_one(  # type: ignore[no-untyped-def]
     indptr, indices, data, norms, rows, y, diagonal, upper, alpha, w, tol, max_epochs, seed
 ):
@@ -80,7 +79,7 @@ def _solve_one(  # type: ignore[no-untyped-def]
     return max_epochs + 1
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@compiled(parallel=True)
 def solve_all(  # type: ignore[no-untyped-def]
     indptr, indices, data, norms, starts, rows, y, diagonal, upper, alpha, W, tol, max_epochs, seed
 ):

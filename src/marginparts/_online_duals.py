@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from marginparts._compiled import compiled
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def online_duals(indptr, indices, data, y, order, passive_aggressive, averaged, C):  # type: ignore[no-untyped-def]
     """Return the dual coefficients of one pass of a perceptron or PA-I over ``order``.
 

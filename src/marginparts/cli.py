@@ -107,13 +107,15 @@ def _sentence(results: dict) -> str:
     """Say in words what the tables mean."""
     parts = []
     for title, scores in results.items():
-        ours, raw = _mean(scores["NMF-alpha"]), _mean(scores["raw SVM"])
-        plain = _mean(scores["NMF"])
+        ours = _mean(scores["NMF-alpha"])
         dims, all_dims = (scores[m][0].dimensions for m in ("NMF-alpha", "raw SVM"))
+        svm, tsvm, plain = (
+            _points(ours - _mean(scores[m])) for m in ("raw SVM", "raw TSVM", "NMF")
+        )
         parts.append(
-            f"{title}: with {dims} parts instead of {all_dims} features, NMF-alpha is "
-            f"{_points(ours - raw)} the linear SVM on the raw inputs and "
-            f"{_points(ours - plain)} plain NMF."
+            f"{title}: with {dims} parts instead of {all_dims} features, NMF-alpha is {svm} the "
+            f"linear SVM on the raw inputs, {tsvm} the transductive SVM on them, and {plain} "
+            "plain NMF."
         )
     return "\n".join(parts)
 

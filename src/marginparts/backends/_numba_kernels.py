@@ -12,13 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numba import get_num_threads, njit, prange, set_num_threads
+from numba import get_num_threads, prange, set_num_threads
 
+from marginparts._compiled import FAST_SUMS, compiled
 from marginparts._types import Array
-
-#: Sums may be reordered into vector lanes, but NaN and infinity keep their meaning. Not "arcp":
-#: with it a kernel just compiled and the same one from the cache can differ in their last bits.
-_MATH = {"reassoc", "contract", "nsz"}
 
 #: Nonzeros summed in the factor's type before they join a total in float64.
 _RUN = 512
@@ -51,7 +48,7 @@ def row_tasks(indptr: Array) -> Array:
     return np.unique(np.append(tasks, n)).astype(np.int64)
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True, inline="always")
+@compiled(fastmath=FAST_SUMS, inline="always")
 def _add_ratios(lo, hi, indices, data, a, B, weight, floor, total):  # type: ignore[no-untyped-def]
     """Add ``weight * sum_p x_p / (a . B[j_p]) * B[j_p]`` for one row to ``total`` (r,)."""
     r = a.shape[0]
@@ -66,7 +63,7 @@ def _add_ratios(lo, hi, indices, data, a, B, weight, floor, total):  # type: ign
                 total[k] += ratio * b[k]
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True, inline="always")
+@compiled(fastmath=FAST_SUMS, inline="always")
 def _sum_ratios(lo, hi, indices, data, a, B, weight, floor, part, total):  # type: ignore[no-untyped-def]
     """Add the ratios of one row to ``total`` (r,) of float64, in runs summed in ``part`` (r,).
 
@@ -80,7 +77,7 @@ def _sum_ratios(lo, hi, indices, data, a, B, weight, floor, part, total):  # typ
             total[k] += part[k]
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+@compiled(fastmath=FAST_SUMS, parallel=True)
 def ratio_matmul(tasks, indptr, indices, data, A, B, floor, out):  # type: ignore[no-untyped-def]
     """Write ``(X / (A @ B.T)) @ B`` to ``out`` (n, r)."""
     one = A.dtype.type(1)
@@ -94,7 +91,7 @@ def ratio_matmul(tasks, indptr, indices, data, A, B, floor, out):  # type: ignor
                 out[i, k] = total[k]
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+@compiled(fastmath=FAST_SUMS, parallel=True)
 def half_step(  # type: ignore[no-untyped-def]
     tasks, indptr, indices, data, A, B, inverse, weight, also, plus, floor, out
 ):
@@ -127,7 +124,7 @@ def half_step(  # type: ignore[no-untyped-def]
                 out[i, k] = a[k] * a.dtype.type(total[k]) * inverse[k] * scale
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True, parallel=True)
+@compiled(fastmath=FAST_SUMS, parallel=True)
 def log_terms(tasks, indptr, indices, data, A, B, floor):  # type: ignore[no-untyped-def]
     """Return ``sum x log(x / a.b) - x`` over the nonzeros with a.b > 0, one number a task."""
     r = A.shape[1]
@@ -152,7 +149,7 @@ def log_terms(tasks, indptr, indices, data, A, B, floor):  # type: ignore[no-unt
 # would fight with ours for the cores.
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True)
+@compiled(fastmath=FAST_SUMS)
 def divide_block(X, fitted, floor):  # type: ignore[no-untyped-def]
     """Replace ``fitted`` by ``X / fitted``, and by 0 where the fit is 0."""
     zero = fitted.dtype.type(0)
@@ -162,7 +159,7 @@ def divide_block(X, fitted, floor):  # type: ignore[no-untyped-def]
             fitted[i, j] = X[i, j] / fit if fit > floor else zero
 
 
-@njit(cache=True, fastmath=_MATH, nogil=True)
+@compiled(fastmath=FAST_SUMS)
 def log_terms_block(X, fitted, floor):  # type: ignore[no-untyped-def]
     """Return ``sum x log(x / a.b) - x`` of a dense block."""
     total = 0.0

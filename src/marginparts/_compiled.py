@@ -1,0 +1,27 @@
+"""Compilation of the loops that must be fast, kept on disk for the next process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+#: Sums may be reordered into vector lanes, but NaN and infinity keep their meaning. Not "arcp":
+#: with it a loop just compiled and the same one from the cache can differ in their last bits.
+FAST_SUMS = {"reassoc", "contract", "nsz"}
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function with numba on its first call, without the GIL, and cache the result.
+
+    Where no folder can be written to (a read-only container), it is compiled in every process.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            return njit(cache=True, nogil=True, **options)(function)
+        except RuntimeError:
+            return njit(nogil=True, **options)(function)
+
+    return decorate
