@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_array
 
 from marginparts._types import Array
 from marginparts.dual_svm import DualProblem, solve_duals
@@ -111,8 +112,6 @@ def margin_directions(
 
 def check_features(features: Any, n: int) -> Any:
     """Return the classifiers' own features, which may have any sign."""
-    from sklearn.utils.validation import check_array
-
     features = check_array(features, accept_sparse="csr", dtype=np.float64, input_name="features")
     if features.shape[0] != n:
         raise ValueError(

@@ -91,12 +91,13 @@ def nmf_alpha(
     r = check_rank(n_components, X.shape)
     lam = check_nonnegative(lam, "lam")
     check_option(solver, "solver", SOLVERS)
+    max_iter, tol = check_count(max_iter, "max_iter"), check_nonnegative(tol, "tol")
     if S is not None:
         S = check_directions(S, X.shape[0], X.dtype)
     H, V = start_from(init, X, r, random_state)
     return factorize(
-        X, H, V, S=S, lam=lam, solver=solver, max_iter=check_count(max_iter, "max_iter"),
-        tol=check_nonnegative(tol, "tol"), backend=backend, callback=callback,
+        X, H, V, S=S, lam=lam, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
+        callback=callback,
     )  # fmt: skip
 
 
@@ -115,9 +116,9 @@ def start_from(
 
     ``"auto"`` is `label_start` where there are labels and `random_start` where there are none.
     """
-    check_init(init, X, r)
     if not isinstance(init, str):
         return check_start(init, X.shape, r, X.dtype)
+    check_init(init, X, r)
     seed = seed_of(random_state)
     if init in NNDSVD:
         return nndsvd_start(X, r, seed, init)

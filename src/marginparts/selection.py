@@ -145,8 +145,8 @@ def choose(
     if not folds:
         logger.info("too few labels to choose on; taking %s", grid.fallback)
         return Choice(grid.fallback, {})
-    svm = grid.fallback[2:]
-    scores = _score(folds, [Setting(*c, *svm) for c in product(grid.lam, grid.map_iter)])
+    default_svm = grid.fallback[2:]
+    scores = _score(folds, [Setting(*c, *default_svm) for c in product(grid.lam, grid.map_iter)])
     best = _best(scores)
     others = (Setting(*best[:2], *svm) for svm in product(grid.normalize, grid.C))
     scores |= _score(folds, [setting for setting in others if setting not in scores])

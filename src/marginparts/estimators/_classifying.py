@@ -41,9 +41,24 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         self.multilabel_ = labels.multilabel
         return labels
 
-    def decision_function(self, X: Any) -> Array:
-        """Return (n, c) decision values, or (n,) for two classes."""
+    def _values(self, X: Any) -> Array:
+        """Return decision values (n, p) for data as the user gives it, p = 1 for two classes."""
         raise NotImplementedError
+
+    def decision_function(self, X: Any) -> Array:
+        """Return signed distances to the hyperplanes, times the length of their normals.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+
+        Returns
+        -------
+        (n,) array for two classes, else (n, c)
+        """
+        check_is_fitted(self)
+        values = self._values(X)
+        return values if self.multilabel_ or len(self.classes_) > 2 else values[:, 0]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.

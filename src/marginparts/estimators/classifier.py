@@ -207,20 +207,8 @@ class NMFAlphaClassifier(
         check_is_fitted(self)
         return self.parts_.codes(self._check_data(X, reset=False))
 
-    def decision_function(self, X: Any) -> Array:
-        """Return decision values.
-
-        Parameters
-        ----------
-        X : (n, d) array or sparse matrix
-
-        Returns
-        -------
-        (n,) array for two classes, else (n, c)
-        """
-        check_is_fitted(self)
-        values = self._head.values(self.parts_.codes(self._check_data(X, reset=False)))
-        return values if self.multilabel_ or len(self.classes_) > 2 else values[:, 0]
+    def _values(self, X: Any) -> Array:
+        return self._head.values(self.parts_.codes(self._check_data(X, reset=False)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

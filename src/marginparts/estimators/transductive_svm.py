@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from marginparts._types import Array
 from marginparts.estimators._classifying import PartlyLabeledClassifier
@@ -88,18 +88,6 @@ class TransductiveSVM(PartlyLabeledClassifier):
                 self.intercept_[k] = 1.0  # a label that every sample has is always predicted
         return self
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the signed distances to the hyperplanes, times the length of their normals.
-
-        Parameters
-        ----------
-        X : (n, d) array or sparse matrix
-
-        Returns
-        -------
-        (n,) array for two classes, else (n, c)
-        """
-        check_is_fitted(self)
+    def _values(self, X: Any) -> Array:
         X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
-        values = np.asarray(X @ self.coef_.T) + self.intercept_
-        return values if self.multilabel_ or len(self.classes_) > 2 else values[:, 0]
+        return np.asarray(X @ self.coef_.T) + self.intercept_
