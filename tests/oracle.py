@@ -96,6 +96,28 @@ def eq_16(X, V, H, S, lam):
     return new
 
 
+def coordinate_sweep(X, A, B, den, weight, also=None, pulls=None):
+    """Coordinate descent over the rows of A, entry by entry, on the rows of X and of ``also``.
+
+    ``also`` is (X2, B2, weight2); ``pulls`` (n, r) are weights of further terms -log a.
+    """
+    A = A.copy()
+    for i in range(A.shape[0]):
+        rows = [(x, B[j]) for j, x in enumerate(X[i]) if x > 0]
+        if also is not None:
+            rows += [(also[2] * x, also[1][j]) for j, x in enumerate(also[0][i]) if x > 0]
+        for k in range(A.shape[1]):
+            a, u = A[i, k], weight[i] * den[k]
+            pull = 0.0 if pulls is None else pulls[i, k]
+            g = sum(x * b[k] / sum(A[i] * b) for x, b in rows) + pull / a
+            h = sum(x * b[k] ** 2 / sum(A[i] * b) ** 2 for x, b in rows) + pull / a**2
+            if g >= u:
+                A[i, k] = a + (g / h) * (g / u - 1)
+            else:
+                A[i, k] = a * a * h / (a * h + u - g)
+    return A
+
+
 def paper_updates(case: Case, lam, n_iter):
     """Run eq. 15, then eq. 16, ``n_iter`` times; return H and V with samples in rows."""
     X, S, H, V = case.X.T, case.S, case.H.T, case.V

@@ -12,10 +12,11 @@ ROOT = Path(marginparts.__file__).parent
 
 #: The modules from the ground up. A module may import from lower floors only.
 FLOORS = [
-    ["_types", "_version", "_compiled"],
+    ["_types", "_version", "_compiled", "backends._vectors"],
     ["backends"],
     ["backends._common"],
     ["backends._numba_kernels"],
+    ["backends._numba_sweep"],
     ["backends.reference", "backends.numba_cpu"],
     ["models", "models.nmf_alpha", "models.least_squares", "geometry"],
     ["models.lee2010", "models.liu_wu2010"],
@@ -39,7 +40,14 @@ FLOOR = {module: floor for floor, modules in enumerate(FLOORS) for module in mod
 LOOKS_UP = {("backends", "backends.numba_cpu"), ("backends", "backends.reference")}
 
 #: The only modules that may import each heavy library, and there at the top.
-NUMBA = {"_compiled", "backends._numba_kernels", "_dual_cd", "_online_duals"}
+NUMBA = {
+    "_compiled",
+    "_dual_cd",
+    "_online_duals",
+    "backends._numba_kernels",
+    "backends._numba_sweep",
+    "backends._vectors",
+}
 NEVER_AT_THE_TOP = {"torch", "triton", "dask", "distributed", "matplotlib"}
 
 MAY_PRINT = {"cli", "demo"}

@@ -17,7 +17,7 @@ from marginparts.backends._numba_kernels import row_tasks
 from oracle import BACKENDS, KINDS, eq_2, make_case
 
 backends = pytest.mark.parametrize("backend", BACKENDS)
-kinds = pytest.mark.parametrize("kind", KINDS)
+kinds = pytest.mark.parametrize("kind", [*KINDS, "blas"])
 #: The last is larger than one dense block of the numba backend, in both orientations.
 shapes = pytest.mark.parametrize("shape", [(1, 1), (1, 41), (41, 1), (41, 401), (1400, 401)])
 dtypes = pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 2e-4)])
@@ -32,7 +32,10 @@ def data(shape, r=5, density=0.6, seed=0):
 
 
 def prepared(backend, kind, X):
+    """A backend and its form of X; "blas" is what the numba backend does with large dense data."""
     kernels = get_backend(backend)
+    if kind == "blas":
+        return kernels, np.ascontiguousarray(X)
     return kernels, kernels.prepare(KINDS[kind](X))
 
 
@@ -108,12 +111,20 @@ def test_half_step_is_its_formula(backend, kind, with_also, with_plus, weighted,
     also = Also(kernels.prepare(X2, like=P), B2, 0.3) if with_also else None
     plus = Plus(sp.csr_array(S), T, 0.7) if with_plus else None
     before = A.copy()
-    step = kernels.half_step(
-        P, A, B, den, weight=weight if weighted else None, also=also, plus=plus
-    )
-    assert step.dtype == dtype
-    assert_allclose(step, expected, rtol=rtol)
+    options = {"weight": weight if weighted else None, "also": also, "plus": plus}
+    step = kernels.half_step(P, A, B, den, **options)
+    assert step.violation is None  # nobody asked
+    assert step.factor.dtype == dtype
+    assert_allclose(step.factor, expected, rtol=rtol)
     assert_array_equal(A, before)
+
+    denominator = (weight[:, None] if weighted else 1) * den
+    mass = np.sum(before * numerator, axis=1, keepdims=True)
+    slope = (denominator - numerator) / np.maximum(denominator, numerator)
+    gap = np.abs(np.minimum(before * denominator, mass * slope)).max(axis=1)
+    told = kernels.half_step(P, A, B, den, **options, gauge=True, out=A)
+    assert_allclose(told.factor, step.factor, rtol=1e-6)  # also when written over A
+    assert_allclose(told.violation, gap.sum() / mass.sum(), rtol=rtol)
 
 
 @backends
@@ -156,20 +167,32 @@ def test_a_prepared_matrix_multiplies_and_transposes(backend):
         assert_allclose(P.T.T @ B, X @ B, rtol=1e-13)
 
 
+@pytest.fixture
+def large_is_dense(monkeypatch):
+    """Let the numba backend treat small dense matrices as it does large ones."""
+    from marginparts.backends import numba_cpu
+
+    monkeypatch.setattr(numba_cpu, "_SMALL_DENSE", 0)
+
+
 @pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
-def test_numba_skips_the_zeros_of_a_dense_matrix_that_is_mostly_zeros():
+def test_numba_keeps_a_dense_matrix_only_if_it_is_large_and_full(large_is_dense, monkeypatch):
+    from marginparts.backends import numba_cpu
     from marginparts.backends.numba_cpu import SparseMatrix
 
     kernels = get_backend("numba")
     X, _, _ = data((20, 20), density=1.0)
-    mostly_zeros = X * (np.arange(20) < 3)
-    full, empty = kernels.prepare(X), kernels.prepare(mostly_zeros)
+    full, empty = kernels.prepare(X), kernels.prepare(X * (np.arange(20) < 3))
     assert full is X
     assert isinstance(empty, SparseMatrix)
     # matrices that meet in one half-step are of one kind
     assert isinstance(kernels.prepare(X, like=empty), SparseMatrix)
     assert isinstance(kernels.prepare(sp.csr_array(X), like=full), np.ndarray)
+    monkeypatch.setattr(numba_cpu, "_SMALL_DENSE", X.size)
+    assert isinstance(kernels.prepare(X), SparseMatrix)
 
+
+KERNELS = ("ratio_matmul", "half_step", "sweep", "log_terms")
 
 _ONE_PASS = """
 import hashlib
@@ -179,7 +202,14 @@ rng = np.random.default_rng(0)
 kernels = get_backend("numba")
 X = kernels.prepare(sp.random_array((500, 80), density=0.2, rng=rng, dtype="f4", format="csr"))
 A, B = (rng.random((m, 8), dtype=np.float32) + np.float32(0.1) for m in (500, 80))
-print(hashlib.sha256(kernels.ratio_matmul(X, A, B).tobytes()).hexdigest())
+sums = kernels.column_sums(B)
+for result in (
+    kernels.ratio_matmul(X, A, B),
+    kernels.half_step(X, A, B, sums).factor,
+    kernels.sweep(X, A, B, sums).factor,
+    np.float64(kernels.divergence(X, A, B)),
+):
+    print(hashlib.sha256(result.tobytes()).hexdigest())
 """
 
 
@@ -193,7 +223,7 @@ def test_numba_gives_the_same_bits_when_it_compiles_and_when_it_loads_its_cache(
         ).stdout
         for _ in range(2)
     )
-    assert any(tmp_path.rglob("*ratio_matmul*.nbc"))
+    assert {len(list(tmp_path.rglob(f"*.{k}-*.nbc"))) for k in KERNELS} == {1}
     assert compiled == loaded
 
 

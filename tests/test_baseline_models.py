@@ -74,13 +74,13 @@ def test_lees_updates_are_those_with_explicit_masks(backend, kind, seed):
     lam, state = 0.7, {"V": V, "H": H, "U": U}
     mask, Y1 = (Y >= 0).astype(float), (Y == 1).astype(float)
     problem = lee_problem(KINDS[kind](X), Y, lam, backend)
-    assert_allclose(problem.update(state, "V"), V * (X.T @ H) / (V @ H.T @ H), rtol=1e-11)
+    assert_allclose(problem.update(state, "V").factor, V * (X.T @ H) / (V @ H.T @ H), rtol=1e-11)
     assert_allclose(
-        problem.update(state, "U"), U * (Y1.T @ H) / ((mask * (H @ U.T)).T @ H), rtol=1e-11
+        problem.update(state, "U").factor, U * (Y1.T @ H) / ((mask * (H @ U.T)).T @ H), rtol=1e-11
     )
     above = X @ V + lam * Y1 @ U
     below = H @ V.T @ V + lam * (mask * (H @ U.T)) @ U
-    assert_allclose(problem.update(state, "H"), H * above / below, rtol=1e-11)
+    assert_allclose(problem.update(state, "H").factor, H * above / below, rtol=1e-11)
 
 
 @settings(derandomize=True, deadline=None, max_examples=40, database=None)
@@ -100,7 +100,7 @@ def test_lees_loss_falls_at_every_update(seed, n, d, r, log_lam, kind, backend):
     loss = first = problem.loss(state)
     for _ in range(4):
         for block in problem.blocks:
-            state = {**state, block: problem.update(state, block)}
+            state = {**state, block: problem.update(state, block).factor}
             before, loss = loss, problem.loss(state)
             assert loss <= before + 1e-12 * first
     assert loss < first
@@ -111,8 +111,8 @@ def test_lees_model_without_labels_is_plain_nmf():
     problem = lee_problem(X, np.full_like(Y, -1), 5.0)
     state = {"V": V, "H": H, "U": U}
     assert_allclose(problem.loss(state), np.sum((X - H @ V.T) ** 2), rtol=1e-12)
-    assert_allclose(problem.update(state, "H"), H * (X @ V) / (H @ V.T @ V), rtol=1e-12)
-    assert_array_equal(problem.update(state, "U"), 0)
+    assert_allclose(problem.update(state, "H").factor, H * (X @ V) / (H @ V.T @ V), rtol=1e-12)
+    assert_array_equal(problem.update(state, "U").factor, 0)
 
 
 # --- Liu & Wu 2010 -------------------------------------------------------------------------------
@@ -154,9 +154,9 @@ def test_liu_and_wus_updates_are_those_with_the_explicit_matrix_a(backend, kind,
     P = np.random.default_rng(seed).random((len(A), 4)) + 0.1
     state = {"V": V, "P": P}
     H = A.T @ P
-    assert_allclose(problem.update(state, "V"), V * (X.T @ H) / (V @ H.T @ H), rtol=1e-11)
+    assert_allclose(problem.update(state, "V").factor, V * (X.T @ H) / (V @ H.T @ H), rtol=1e-11)
     expected = P * (A @ X @ V) / np.maximum(A @ A.T @ P @ V.T @ V, 1e-300)
-    assert_allclose(problem.update(state, "P"), expected, rtol=1e-11, atol=1e-300)
+    assert_allclose(problem.update(state, "P").factor, expected, rtol=1e-11, atol=1e-300)
 
 
 @settings(derandomize=True, deadline=None, max_examples=40, database=None)
@@ -175,7 +175,7 @@ def test_liu_and_wus_loss_falls_at_every_update(seed, n, d, r, kind, backend):
     loss = first = problem.loss(state)
     for _ in range(4):
         for block in problem.blocks:
-            state = {**state, block: problem.update(state, block)}
+            state = {**state, block: problem.update(state, block).factor}
             before, loss = loss, problem.loss(state)
             assert loss <= before + 1e-12 * first
     assert loss < first

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -80,8 +81,8 @@ def test_v_update_is_plain_nmf_with_margin_components_as_further_samples(backend
     codes = np.vstack([case.H, lam * case.S.T @ case.H])
     plain = NMFAlphaProblem(get_backend(backend), X=get_backend(backend).prepare(rows))
     assert_allclose(
-        supervised.update({"V": case.V, "H": case.H}, "V"),
-        plain.update({"V": case.V, "H": codes}, "V"),
+        supervised.update({"V": case.V, "H": case.H}, "V").factor,
+        plain.update({"V": case.V, "H": codes}, "V").factor,
         rtol=1e-12,
     )
 
@@ -153,7 +154,7 @@ def test_the_loss_falls_at_every_half_step(seed, n, d, r, density, log_lam, kind
     loss = first = problem.loss(state)
     for _ in range(4):
         for block in ("V", "H"):
-            state = {**state, block: problem.update(state, block)}
+            state = {**state, block: problem.update(state, block).factor}
             before, loss = loss, problem.loss(state)
             assert loss <= before + slack
             assert loss >= -slack  # a divergence
@@ -167,7 +168,7 @@ def test_updating_both_factors_from_the_old_values_is_not_a_descent():
         case = make_case(seed)
         problem = problem_of(case.X, case.S, 1.0)
         state = {"V": case.V / 3, "H": case.H / 3}  # each update alone makes up for the scale
-        both = {block: problem.update(state, block) for block in ("V", "H")}
+        both = {block: problem.update(state, block).factor for block in ("V", "H")}
         rises += problem.loss(both) > problem.loss(state)
     assert rises > 0
 
@@ -185,9 +186,23 @@ def test_losses_of_mue_never_rise_and_end_below_those_of_mu(kind, seed, lam):
     assert losses[-1] < plain.losses[-1]
 
 
-def test_auto_is_mue():
-    case = make_case(0)
-    assert_array_equal(run(case, solver="auto").V, run(case, solver="mue").V)
+@seeds
+@pytest.mark.parametrize("lam", [0.0, 1.0, 100.0])
+def test_losses_of_cd_never_rise(seed, lam):
+    case = make_case(seed, n=40, d=30, r=5, density=0.5)
+    losses = run(case, sp.csr_array(case.X), solver="cd", lam=lam, max_iter=100).losses
+    assert (np.diff(losses) <= 0).all()
+    assert len(losses) > 20
+
+
+@kinds
+@pytest.mark.parametrize(("backend", "solver"), [("reference", "mue"), ("numba", "cd")])
+def test_auto_says_what_it_took(kind, backend, solver):
+    case = make_case(0, n=30, d=20)
+    options = {"X": KINDS[kind](case.X), "max_iter": 12, "backend": backend}
+    result = run(case, solver="auto", **options)
+    assert result.solver == solver
+    assert_array_equal(result.V, run(case, solver=solver, **options).V)
 
 
 def test_an_exact_factorization_is_a_fixed_point_of_loss_zero():
@@ -222,7 +237,7 @@ def test_permuting_samples_features_or_components_permutes_the_result(backend, k
 @backends
 @kinds
 @pytest.mark.parametrize("power", [-40, -3, 5, 60])  # the outer ones are rescaled inside
-@pytest.mark.parametrize("solver", ["mu", "mue"])
+@pytest.mark.parametrize("solver", ["mu", "mue", "cd"])
 def test_scaling_x_by_a_power_of_two_scales_v_and_the_losses_exactly(backend, kind, power, solver):
     case, c = make_case(0), 2.0**power
     options = {"backend": backend, "solver": solver}
@@ -275,8 +290,8 @@ def test_a_callback_sees_the_losses_and_stops_the_run():
 def test_inputs_are_not_written_to():
     case = make_case(0)
     copies = [A.copy() for A in case]
-    for solver in ("mu", "mue"):
-        run(case, solver=solver)
+    for kind, solver in product(KINDS.values(), ("mu", "mue", "cd")):
+        run(case, kind(case.X), solver=solver)
     for A, copy in zip(case, copies, strict=True):
         assert_array_equal(A, copy)
 
@@ -293,7 +308,7 @@ def test_same_seed_same_result():
 
 @backends
 @kinds
-@pytest.mark.parametrize("solver", ["mu", "mue"])
+@pytest.mark.parametrize("solver", ["mu", "mue", "cd"])
 def test_float32_in_float32_out(backend, kind, solver):
     case = make_case(0)
     options = {"backend": backend, "solver": solver, "max_iter": 10}

@@ -92,12 +92,12 @@ def test_the_choice_follows_the_seed():
 def test_one_factorization_serves_every_map_and_every_svm(monkeypatch):
     weights = []
 
-    def counted(*args, lam, **kwargs):
-        weights.append(lam)
-        return factorize(*args, lam=lam, **kwargs)
+    def counted(*args, lams, **kwargs):
+        weights.extend(lams)
+        return factorize_path(*args, lams=lams, **kwargs)
 
-    factorize = selection.factorize
-    monkeypatch.setattr(selection, "factorize", counted)
+    factorize_path = selection.factorize_path
+    monkeypatch.setattr(selection, "factorize_path", counted)
     X, y = two_blocks()
     choose(X, encode_labels(y), 3, SMALL)
     assert weights == [1.0, 10.0] * 5
@@ -116,7 +116,7 @@ def test_hidden_labels_never_reach_the_directions():
 
 
 def test_nothing_is_tried_when_nothing_is_left_to_choose(monkeypatch):
-    monkeypatch.setattr(selection, "factorize", lambda *args, **kwargs: pytest.fail("tried"))
+    monkeypatch.setattr(selection, "factorize_path", lambda *args, **kwargs: pytest.fail("tried"))
     X, y = two_blocks()
     grid = Grid(lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
     assert choose(X, encode_labels(y), 3, grid).best == Setting(7.0, 9, False, 0.3)

@@ -5,10 +5,24 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts import Stop
-from marginparts.solver import WINDOW, Momentum, minimize
+from marginparts._types import Step
+from marginparts.solver import WARM_UP, WINDOW, Momentum, chosen, minimize
 
 
-class Approach:
+class Fake:
+    """A problem without sweeps."""
+
+    can_sweep = False
+    violation = 1.0
+
+    def step(self, factor):
+        return Step(factor, self.violation)
+
+    def ahead(self, now, before, b, least):
+        return np.maximum(now + b * (now - before), least * now)
+
+
+class Approach(Fake):
     """One number that moves a share of the way to 1; the loss is the distance."""
 
     blocks = ("x",)
@@ -16,9 +30,9 @@ class Approach:
     def __init__(self, share=0.1):
         self.share, self.looks, self.updates = share, 0, 0
 
-    def update(self, state, block):
+    def update(self, state, block, out=None, gauge=False):
         self.updates += 1
-        return state["x"] + self.share * (1 - state["x"])
+        return self.step(state["x"] + self.share * (1 - state["x"]))
 
     def loss(self, state):
         self.looks += 1
@@ -32,10 +46,10 @@ class Cliff(Approach):
         super().__init__()
         self.losses = []
 
-    def update(self, state, block):
+    def update(self, state, block, out=None, gauge=False):
         self.updates += 1
         x = state["x"]
-        return np.where(x < 1, np.minimum(x + 0.1, 1), x)
+        return self.step(np.where(x < 1, np.minimum(x + 0.1, 1), x))
 
     def loss(self, state):
         x = state["x"]
@@ -43,7 +57,21 @@ class Cliff(Approach):
         return self.losses[-1]
 
 
-class TwoBlocks:
+class Sweeps(Approach):
+    """The same, with a sweep that goes half the way."""
+
+    can_sweep = True
+
+    def __init__(self):
+        super().__init__()
+        self.sweeps = 0
+
+    def sweep(self, state, block, out=None, gauge=False):
+        self.sweeps += 1
+        return self.step(state["x"] + 0.5 * (1 - state["x"]))
+
+
+class TwoBlocks(Fake):
     """Records which values each update saw."""
 
     blocks = ("a", "b")
@@ -51,9 +79,9 @@ class TwoBlocks:
     def __init__(self):
         self.seen = []
 
-    def update(self, state, block):
+    def update(self, state, block, out=None, gauge=False):
         self.seen.append((block, float(state["a"][0]), float(state["b"][0])))
-        return state[block] + 1
+        return self.step(state[block] + 1)
 
     def loss(self, state):
         return 100.0 - state["a"][0]
@@ -87,22 +115,55 @@ def test_a_frozen_factor_keeps_its_value(solver):
 
 
 def test_momentum_follows_nesterovs_sequence():
-    momentum, t = Momentum(), 1.0
+    momentum, capped, t = Momentum(least=1, cap=1), Momentum(least=1, cap=0.3), 1.0
     for _ in range(5):
         momentum.advance()
+        capped.advance()
         t_next = (1 + np.sqrt(1 + 4 * t * t)) / 2
         assert_allclose(momentum.b, (t - 1) / t_next)
+        assert_allclose(capped.b, min((t - 1) / t_next, 0.3))
         t = t_next
-
-
-def test_extrapolation_goes_along_increases_only():
-    momentum = Momentum(b=0.5)
-    first, second = np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 3.0])
-    assert_array_equal(momentum.ahead({"x": first}, "x")["x"], first)  # no past yet
-    assert_array_equal(momentum.ahead({"x": second}, "x")["x"], [2.5, 1.0, 3.0])
-    assert_array_equal(second, [2.0, 1.0, 3.0])
     momentum.restart()
-    assert_array_equal(momentum.ahead({"x": first}, "x")["x"], first)
+    momentum.advance()
+    assert momentum.b == 0
+
+
+@pytest.mark.parametrize(
+    ("least", "expected"), [(1.0, [2.5, 1.0, 3.0]), (0.1, [2.5, 0.5, 3.0]), (0.9, [2.5, 0.9, 3.0])]
+)
+@pytest.mark.parametrize("backend", ["reference", "numba"])
+def test_a_point_ahead_follows_the_last_change_but_not_below_a_share(least, expected, backend):
+    from marginparts.backends import get_backend
+
+    now, before = np.array([[2.0, 1.0, 3.0]]), np.array([[1.0, 2.0, 3.0]])
+    assert_allclose(get_backend(backend).ahead(now, before, 0.5, least), [expected])
+    assert_array_equal(now, [[2.0, 1.0, 3.0]])
+
+
+def test_sweeps_follow_a_few_plain_updates_where_a_problem_has_them():
+    problem = Sweeps()
+    run = minimize(problem, start(), solver="cd", max_iter=8, tol=0)
+    assert (problem.updates, problem.sweeps) == (WARM_UP, 8 - WARM_UP)
+    assert run.solver == "cd"
+
+
+@pytest.mark.parametrize(
+    ("solver", "with_sweeps", "without"),
+    [("auto", "cd", "mue"), ("cd", "cd", "mue"), ("mue", "mue", "mue"), ("mu", "mu", "mu")],
+)
+def test_a_run_says_which_solver_it_used(solver, with_sweeps, without):
+    assert chosen(solver, Sweeps()) == with_sweeps
+    assert minimize(Approach(), start(), solver=solver, max_iter=3).solver == without
+
+
+def test_a_stationary_point_ends_the_run():
+    problem = Approach()
+    problem.violation = 1e-5
+    run = minimize(problem, start(), solver="mu", max_iter=20, tol=1e-4)
+    assert (run.stop, run.n_iter) == (Stop.STATIONARY, 1)
+    assert [check.residual for check in run.history[1:]] == [1e-5]
+    assert run.history[0].nonzeros == {"x": 0}
+    assert run.history[1].nonzeros == {"x": 1}
 
 
 def test_extrapolation_gets_further_than_plain_steps():

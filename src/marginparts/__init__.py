@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         SemiSupervisedNMF,
         TransductiveSVM,
     )
-    from marginparts.factorization import nmf_alpha
+    from marginparts.factorization import nmf_alpha, nmf_alpha_path
     from marginparts.init import class_start
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
 
@@ -40,6 +40,7 @@ _HOME = {
     "class_start": "init",
     "margin_directions": "directions",
     "nmf_alpha": "factorization",
+    "nmf_alpha_path": "factorization",
 }
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "datasets",
     "margin_directions",
     "nmf_alpha",
+    "nmf_alpha_path",
 ]
 
 

@@ -11,6 +11,9 @@ from numba import njit
 #: with it a loop just compiled and the same one from the cache can differ in their last bits.
 FAST_SUMS = {"reassoc", "contract", "nsz"}
 
+#: Sums are done in the order written; only a product and a sum may become one instruction.
+IN_ORDER = {"contract"}
+
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function with numba on its first call, without the GIL, and cache the result.

@@ -25,6 +25,7 @@ class Stop(Enum):
     """Why a run ended. ``str(stop)`` is a sentence for people."""
 
     CONVERGED = "The loss no longer falls by more than the tolerance."
+    STATIONARY = "No entry of the factors can lower the loss by more than the tolerance."
     EXACT = "The data is reproduced exactly."
     MAX_ITER = "The largest number of iterations was reached."
     CALLBACK = "The callback asked to stop."
@@ -34,11 +35,18 @@ class Stop(Enum):
 
 
 class Check(NamedTuple):
-    """One look at the loss during a run: a row of `Result.history`."""
+    """One look at a run: a row of `Result.history`.
+
+    ``residual`` says how far the factors were from a stationary point when they were last updated:
+    a number between 0 and 1 that does not depend on the data's scale (NaN at the start).
+    ``nonzeros`` are those of each factor, by its letter.
+    """
 
     iteration: int
     loss: float
     seconds: float
+    residual: float
+    nonzeros: dict[str, int]
 
 
 class Progress(NamedTuple):
@@ -48,10 +56,22 @@ class Progress(NamedTuple):
     max_iter: int
     loss: float
     seconds: float
+    residual: float
 
 
 #: Called at each look at the loss; a true answer ends the run.
 Callback = Callable[[Progress], "bool | None"]
+
+
+class Step(NamedTuple):
+    """A new value of a factor, and how far from optimal the old one was.
+
+    ``violation`` is a number between 0 and 1, the same for data in any units (``docs/math.md``,
+    section 8), or None where it was not asked for.
+    """
+
+    factor: Array
+    violation: float | None = None
 
 
 class Problem(Protocol):
@@ -60,8 +80,23 @@ class Problem(Protocol):
     #: The factors in the order in which one iteration updates them.
     blocks: ClassVar[tuple[str, ...]]
 
-    def update(self, state: State, block: str) -> Array:
-        """Return a new value of one factor that does not increase the loss."""
+    @property
+    def can_sweep(self) -> bool:
+        """Whether there is a `sweep`: coordinate descent, with the arguments of `update`."""
+        ...
+
+    def update(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False
+    ) -> Step:
+        """Return a new value of one factor that does not increase the loss.
+
+        It may be written to ``out``, which may be the factor itself; ``gauge`` asks for the
+        violation.
+        """
+        ...
+
+    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+        """Return ``max(now + b * (now - before), least * now)``, maybe written over ``before``."""
         ...
 
     def loss(self, state: State) -> float:
@@ -81,13 +116,15 @@ class Result:
         Coefficients, one row a sample.
     losses : list of float
         The loss at the start and at each look after it; it never rises. Small problems are looked
-        at after every iteration, large ones after every tenth: `history` has the iterations.
+        at after every iteration, large ones every five or ten: `history` has the iterations.
     n_iter : int
         Iterations done.
     stop : Stop
         Why the run ended; ``str(result.stop)`` is a sentence.
+    solver : str
+        How the iterations were done; what ``"auto"`` chose.
     history : list of Check
-        Iteration, loss and seconds of each look.
+        Iteration, loss, seconds, residual and nonzeros of V and H at each look.
     """
 
     V: Array
@@ -95,6 +132,7 @@ class Result:
     losses: list[float]
     n_iter: int
     stop: Stop
+    solver: str = "mu"
     history: list[Check] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:

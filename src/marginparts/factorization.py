@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +15,8 @@ from marginparts.backends._common import column_sums, inverse_or_zero, safe_rati
 from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start, seed_of
 from marginparts.labels import Labels
 from marginparts.models.nmf_alpha import NMFAlphaProblem
-from marginparts.scaling import extreme_scale, tame_rows
-from marginparts.solver import SOLVERS, Run, minimize
+from marginparts.scaling import extreme_balance, extreme_scale, tame_rows
+from marginparts.solver import SOLVERS, WARM_UP, Run, minimize
 from marginparts.validation import (
     check_count,
     check_directions,
@@ -58,12 +60,14 @@ def nmf_alpha(
         Weight of the margin components, taken literally.
     init : {"random", "nndsvda", "nndsvdar"} or (H, V)
         The start; random ones depend on the seed and the row's index only.
-    solver : {"auto", "mu", "mue"}
-        ``"mu"`` is eq. 15, then eq. 16, and nothing else; ``"mue"`` extrapolates, with a safeguard.
+    solver : {"auto", "mu", "mue", "cd"}
+        ``"mu"`` is eq. 15, then eq. 16, and nothing else; ``"mue"`` extrapolates, with a safeguard;
+        ``"cd"`` is coordinate descent, on sparse data. ``"auto"`` takes the fastest there is.
     max_iter : int
         Iterations at most.
     tol : float
-        Stop when the loss falls by less than this share over ten iterations; 0 runs all of them.
+        Stop when the loss falls by at most this share over ten iterations, or the residual is no
+        larger; 0 runs all of them.
     backend : {"auto", "numba", "reference"} or Backend
         Where the kernels run.
     random_state : int, RandomState, Generator or None
@@ -74,7 +78,7 @@ def nmf_alpha(
     Returns
     -------
     Result
-        With ``V``, ``H``, ``losses``, ``n_iter`` and ``stop``.
+        With ``V``, ``H``, ``losses``, ``n_iter``, ``stop``, ``solver`` and ``history``.
 
     Examples
     --------
@@ -86,12 +90,8 @@ def nmf_alpha(
            [2., 0., 4.],
            [0., 3., 0.]])
     """
-    X = check_matrix(X, "nmf_alpha")
-    check_mass(X, "nmf_alpha")
-    r = check_rank(n_components, X.shape)
     lam = check_nonnegative(lam, "lam")
-    check_option(solver, "solver", SOLVERS)
-    max_iter, tol = check_count(max_iter, "max_iter"), check_nonnegative(tol, "tol")
+    X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha")
     if S is not None:
         S = check_directions(S, X.shape[0], X.dtype)
     H, V = start_from(init, X, r, random_state)
@@ -127,33 +127,108 @@ def start_from(
     return random_start(X, r, seed)
 
 
-def factorize(
+def nmf_alpha_path(
+    X: Any,
+    n_components: int,
+    *,
+    S: Any,
+    lams: Iterable[float],
+    init: Any = "random",
+    solver: str = "auto",
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    backend: str | Backend = "auto",
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> list[Result]:
+    """Factorize for several weights of the margin components, each from where the last one ended.
+
+    What does not depend on lam is made once: the margin components and the transposes. From its
+    neighbor's end a factorization has little left to do, so a path costs little more than one fit.
+
+    Parameters
+    ----------
+    X, n_components, S, init, solver, max_iter, tol, backend, random_state, callback
+        As for `nmf_alpha`.
+    lams : iterable of float
+        Weights, in the order in which they are tried.
+
+    Returns
+    -------
+    list of Result
+        One for each weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1., 0., 2.], [2., 0., 4.], [0., 3., 0.]])
+    >>> S = np.array([[1., 0.], [0., 0.], [0., 1.]])
+    >>> path = nmf_alpha_path(X, 2, S=S, lams=(0.1, 1, 10), random_state=0)
+    >>> [result.V.shape for result in path]
+    [(3, 2), (3, 2), (3, 2)]
+    """
+    lams = [check_nonnegative(lam, "lams") for lam in lams]
+    X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha_path")
+    S = check_directions(S, X.shape[0], X.dtype)
+    H, V = start_from(init, X, r, random_state)
+    return list(
+        factorize_path(
+            X, H, V, S=S, lams=lams, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
+            callback=callback,
+        )
+    )  # fmt: skip
+
+
+def _check_problem(
+    X: Any, n_components: Any, solver: Any, max_iter: Any, tol: Any, who: str
+) -> tuple[Any, int]:
+    """Refuse what cannot be meant; return trusted data and the rank."""
+    X = check_matrix(X, who)
+    check_mass(X, who)
+    r = check_rank(n_components, X.shape)
+    check_option(solver, "solver", SOLVERS)
+    check_count(max_iter, "max_iter")
+    check_nonnegative(tol, "tol")
+    return X, r
+
+
+def factorize(X: Any, H: Array, V: Array, *, lam: float = 0.0, **options: Any) -> Result:
+    """`nmf_alpha` on trusted data from a given start."""
+    return next(factorize_path(X, H, V, lams=(lam,), **options))
+
+
+def factorize_path(
     X: Any,
     H: Array,
     V: Array,
     *,
     S: Any = None,
-    lam: float = 0.0,
+    lams: Iterable[float],
     solver: str = "auto",
     max_iter: int = 200,
     tol: float = 1e-4,
     backend: str | Backend = "auto",
     callback: Callback | None = None,
-) -> Result:
-    """`nmf_alpha` on trusted data from a given start."""
+) -> Iterator[Result]:
+    """`nmf_alpha_path` on trusted data from a given start, one result at a time."""
     kernels = get_backend(backend)
     scale = extreme_scale(X)
     if scale != 1:
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
-    supervised = S is not None and lam > 0 and S.shape[1] > 0
-    problem = NMFAlphaProblem(kernels, X=kernels.prepare(X), lam=lam)
-    if supervised:
+    problem = NMFAlphaProblem(kernels, X=kernels.prepare(X))
+    if S is not None and S.shape[1] > 0:
         problem.S = S
         problem.XS = kernels.prepare(margin_components(S, X), like=problem.X)
-    run = minimize(
-        problem, {"V": V, "H": H}, solver=solver, max_iter=max_iter, tol=tol, callback=callback
-    )
-    return _as_result(run, scale)
+    r, balance = V.shape[1], extreme_balance(H, V)
+    if balance != 1:
+        H, V = H * H.dtype.type(1 / balance), V * V.dtype.type(balance)
+    for lam in lams:
+        run = minimize(
+            replace(problem, lam=lam), {"V": kernels.factor(V), "H": kernels.factor(H)},
+            solver=solver, max_iter=max_iter, tol=tol, callback=callback,
+        )  # fmt: skip
+        V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
+        yield _as_result(run, V, H, scale, balance)
 
 
 def margin_components(S: Any, X: Any) -> Any:
@@ -171,7 +246,7 @@ def parts_of(V: Array) -> Array:
     return safe_ratio(V.T, column_sums(V)[:, None].astype(V.dtype))
 
 
-def map_rows(X: Any, V: Array, n_iter: int, backend: str | Backend = "auto") -> Array:
+def map_rows(X: Any, V: Array, n_iter: int | None, backend: str | Backend = "auto") -> Array:
     """Solve for H with V frozen: eq. 4 from a flat start, a fixed number of times.
 
     Each row of H depends on its own row of X alone.
@@ -180,7 +255,8 @@ def map_rows(X: Any, V: Array, n_iter: int, backend: str | Backend = "auto") -> 
     ----------
     X : (n, d) trusted array or CSR
     V : (d, r)
-    n_iter : int
+    n_iter : int or None
+        None goes on to the optimum, by coordinate descent where the backend has it.
     backend : str
 
     Returns
@@ -192,22 +268,30 @@ def map_rows(X: Any, V: Array, n_iter: int, backend: str | Backend = "auto") -> 
     X, scale = tame_rows(X)
     # flat: every part explains the same share; the first step sets each row's mass
     flat = inverse_or_zero(column_sums(V), V.dtype)
+    flat, V = kernels.factor(flat[None]), kernels.factor(V)
     H = np.empty((n, r), V.dtype)
     step = max(1, _CHUNK // r)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]))
-        state: State = {"V": V, "H": np.tile(flat, (rows.stop - rows.start, 1))}
-        run = minimize(problem, state, solver="mu", max_iter=n_iter, frozen=("V",), watch=False)
-        H[rows] = run.state["H"]
+        problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=1e-4)
+        state: State = {"V": V, "H": kernels.factor(np.repeat(flat, len(H[rows]), axis=0))}
+        solver, updates = ("mu", n_iter) if n_iter is not None else _to_the_optimum(problem)
+        run = minimize(problem, state, solver=solver, max_iter=updates, frozen=("V",), watch=False)
+        H[rows] = kernels.release(run.state["H"], r)
     if scale is not None:
         H *= scale[:, None]
     return H
 
 
-def _as_result(run: Run, scale: float) -> Result:
+def _to_the_optimum(problem: NMFAlphaProblem) -> tuple[str, int]:
+    """Return a solver and a number of iterations that bring every row close to its optimum."""
+    return ("cd", WARM_UP + 5) if problem.can_sweep else ("mu", 400)
+
+
+def _as_result(run: Run, V: Array, H: Array, scale: float, balance: float) -> Result:
     """Undo the scaling: the divergence grows with the data."""
-    V, H = run.state["V"], run.state["H"]
     history = [check._replace(loss=check.loss * scale) for check in run.history]
     losses = [check.loss for check in history]
-    return Result(V * V.dtype.type(scale), H, losses, run.n_iter, run.stop, history)
+    if scale != 1 or balance != 1:
+        V, H = V * V.dtype.type(scale / balance), H * H.dtype.type(balance)
+    return Result(V, H, losses, run.n_iter, run.stop, run.solver, history)

@@ -18,7 +18,21 @@ _EXTREME = 30
 def extreme_scale(X: Any) -> float:
     """Return a power of two near the mean entry of X where that is extreme, else 1."""
     mean = float(X.sum(dtype=np.float64)) / max(X.shape[0] * X.shape[1], 1)
-    exponent = round(math.log2(mean)) if 0 < mean < math.inf else 0
+    return _extreme_power(mean)
+
+
+def extreme_balance(H: Array, V: Array) -> float:
+    """Return a power of two near ``sqrt(mean(H) / mean(V))`` where that is extreme, else 1.
+
+    Only the product of the factors matters, and squares of both must stay within range.
+    """
+    means = (float(factor.mean(dtype=np.float64)) for factor in (H, V))
+    h, v = (math.log2(mean) if 0 < mean < math.inf else 0.0 for mean in means)
+    return _extreme_power(2.0 ** ((h - v) / 2))
+
+
+def _extreme_power(size: float) -> float:
+    exponent = round(math.log2(size)) if 0 < size < math.inf else 0
     return 2.0**exponent if abs(exponent) > _EXTREME else 1.0
 
 

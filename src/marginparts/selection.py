@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from marginparts._types import Array
 from marginparts.backends import Backend
 from marginparts.directions import Source, find_directions
-from marginparts.factorization import factorize, map_rows, parts_of, start_from
+from marginparts.factorization import factorize_path, map_rows, parts_of, start_from
 from marginparts.geometry import gram_root
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
@@ -135,12 +135,12 @@ def choose(
             )  # fmt: skip
         H, V = start_from(init, X, n_components, seed, left)
         codes = {}
-        for lam in sorted(grid.lam):
-            result = factorize(
-                X, H, V, S=S, lam=lam, solver=solver, max_iter=_MAX_ITER, tol=_TOL, backend=backend
-            )
-            H, V = result.H, result.V
-            codes.update(_map_labeled(X, V, labels, lam, grid.map_iter, backend))
+        lams = sorted(grid.lam)
+        path = factorize_path(
+            X, H, V, S=S, lams=lams, solver=solver, max_iter=_MAX_ITER, tol=_TOL, backend=backend
+        )
+        for lam, result in zip(lams, path, strict=True):
+            codes.update(_map_labeled(X, result.V, labels, lam, grid.map_iter, backend))
         folds.append(Fold(codes, labels, left, hidden))
     if not folds:
         logger.info("too few labels to choose on; taking %s", grid.fallback)

@@ -6,15 +6,16 @@ For a matrix ``X`` (n, d) and factors ``A`` (n, r), ``B`` (d, r) a backend compu
     divergence(X, A, B)     sum of x log(x / a.b) - x + a.b  (eq. 2)            -> float
 
 The other factor's update is the same kernel on the transposed data, ``ratio_matmul(X.T, B, A)``.
-A third function, `half_step`, is the update built on the first kernel; a backend may fuse the two,
-so that no temporary of the factor's size is needed. See ``docs/backends.md``.
+`half_step` is the update built on the first kernel; a backend may fuse the two, so that no
+temporary of the factor's size is needed. `sweep`, coordinate descent in place of that update, is
+the one third kernel a backend may offer. See ``docs/backends.md``.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from marginparts._types import Array
+from marginparts._types import Array, Step
 
 
 class Matrix(Protocol):
@@ -51,6 +52,14 @@ class Backend(Protocol):
 
     name: str
 
+    def factor(self, A: Any) -> Any:
+        """Return a copy of a factor (n, r) as the kernels like it best, maybe with zero columns."""
+        ...
+
+    def release(self, A: Any, r: int) -> Array:
+        """Return a factor as a NumPy array (n, r) again."""
+        ...
+
     def prepare(self, X: Any, like: Any = None) -> Any:
         """Make trusted data (dense array or canonical CSR) ready for the kernels.
 
@@ -77,10 +86,52 @@ class Backend(Protocol):
         weight: Array | None = None,
         also: Also | None = None,
         plus: Plus | None = None,
-    ) -> Array:
+        out: Array | None = None,
+        gauge: bool = False,
+    ) -> Step:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``.
 
-        ``den`` (r,) belongs to the columns and ``weight`` (n,) to the rows; 0 / 0 gives 0.
+        ``den`` (r,) belongs to the columns and ``weight`` (n,) to the rows; 0 / 0 gives 0. The
+        result may be written to ``out``, which may be A. With ``gauge`` its violation is told.
+        """
+        ...
+
+    def column_sums(self, A: Array) -> Array:
+        """Return the sums over rows (r,) in float64."""
+        ...
+
+    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+        """Return ``max(now + b * (now - before), least * now)``, maybe written over ``before``."""
+        ...
+
+
+@runtime_checkable
+class SweepingBackend(Backend, Protocol):
+    """A backend with the third kernel: coordinate descent in place of the half-step."""
+
+    def can_sweep(self, X: Any) -> bool:
+        """Say whether there is a `sweep` for this matrix."""
+        ...
+
+    def sweep(
+        self,
+        X: Any,
+        A: Array,
+        B: Array,
+        den: Array,
+        *,
+        weight: Array | None = None,
+        also: Also | None = None,
+        plus: Plus | None = None,
+        out: Array | None = None,
+        gauge: bool = False,
+        sweeps: int = 1,
+        settled: float = 0.0,
+    ) -> Step:
+        """Return A after coordinate descent on what `half_step` lowers.
+
+        Each row is swept over ``sweeps`` times, or until no entry moves by more than the share
+        ``settled`` of the row's mass.
         """
         ...
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from marginparts._types import Array
+from marginparts._types import Array, Step
 from marginparts.backends import Also, Plus
 
 
@@ -34,27 +34,53 @@ def inverse_or_zero(den: Array, dtype: Any) -> Array:
     return np.divide(1.0, den, out=np.zeros(len(den)), where=alive).astype(dtype)
 
 
-def composed_half_step(
+def numerator_of(
     ratio_matmul: Callable[[Any, Array, Array], Array],
     X: Any,
     A: Array,
     B: Array,
-    den: Array,
-    weight: Array | None,
     also: Also | None,
     plus: Plus | None,
 ) -> Array:
-    """`half_step` from a `ratio_matmul`, for backends that do not fuse the two."""
+    """Return ``ratio_matmul(X, A, B) + also + plus``, for backends that do not fuse them."""
     dtype = A.dtype.type
     numerator = ratio_matmul(X, A, B)
     if also is not None:
         numerator = numerator + dtype(also.weight) * ratio_matmul(also.X, A, also.B)
     if plus is not None:
         numerator = numerator + dtype(plus.weight) * (plus.S @ plus.T)
-    step = A * numerator * inverse_or_zero(den, A.dtype)
-    if weight is not None:
-        step /= weight[:, None].astype(A.dtype)
-    return step.astype(A.dtype, copy=False)
+    return numerator
+
+
+def violation_of(A: Array, numerator: Array, denominator: Array) -> float:
+    """Return how far a factor is from optimal: 0 if no entry of it can lower the loss.
+
+    An entry a with numerator G and denominator u is optimal if both its share ``a u`` of its row's
+    mass ``M = sum a G`` and its slope ``(u - G) / max(u, G)`` are nonnegative and one of them is 0.
+    A row counts by its mass, with its worst entry.
+    """
+    mass = np.sum(A * numerator, axis=1, dtype=np.float64, keepdims=True)
+    larger = np.maximum(denominator, numerator)
+    slope = np.divide(denominator - numerator, larger, out=np.zeros(A.shape), where=larger > 0)
+    gap = np.abs(np.minimum(A * denominator, mass * slope))
+    return relative_violation(float(mass.sum()), float(gap.max(axis=1, initial=0).sum()))
+
+
+def relative_violation(mass: float, worst: float) -> float:
+    """Return the violations of all rows as a share of their mass; 0 where there is none."""
+    return float(worst / mass) if mass > 0 else 0.0
+
+
+def multiplicative_step(A: Array, numerator: Array, denominator: Array, gauge: bool) -> Step:
+    """Return ``A * numerator / denominator``, with 0 / 0 = 0, as a step."""
+    new = A * safe_ratio(numerator, denominator)
+    return Step(new, violation_of(A, numerator, denominator) if gauge else None)
+
+
+def moved_ahead(now: Array, before: Array, b: float, least: float) -> Array:
+    """Return ``max(now + b * (now - before), least * now)``."""
+    dtype = now.dtype.type
+    return np.maximum(now + dtype(b) * (now - before), dtype(least) * now)
 
 
 def safe_ratio(numerator: Array, denominator: Array) -> Array:

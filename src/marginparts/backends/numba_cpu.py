@@ -3,7 +3,8 @@
 A sparse matrix is kept twice, by rows and by columns, so that both factors are updated by one row
 loop in which every output row has one owner: no atomics, and the same bits on any number of
 threads. A dense matrix is walked in blocks of samples that fit in the cache, never through an
-(n, d) temporary.
+(n, d) temporary. Factors have whole cache lines for rows; the columns that fill them up are zero
+and stay so.
 """
 
 from __future__ import annotations
@@ -15,16 +16,28 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array
+from marginparts._types import Array, Step
 from marginparts.backends import Also, Plus
 from marginparts.backends import _numba_kernels as kernels
-from marginparts.backends._common import column_sums, composed_half_step, inverse_or_zero, tiny
+from marginparts.backends._common import (
+    inverse_or_zero,
+    numerator_of,
+    relative_violation,
+    tiny,
+)
+from marginparts.backends._numba_sweep import sweep
+from marginparts.backends._vectors import LINE_BYTES
 
 #: Entries of a dense block: a megabyte or two, so that it stays in the cache.
 _BLOCK = 1 << 19
 
-#: The share of nonzeros below which the sparse kernel beats BLAS (measured: equal near 0.4).
-_SPARSE_PAYS = 0.3
+#: The share of nonzeros below which the sparse kernel is chosen (measured: it is as fast as BLAS
+#: near 1 for ranks up to 64, near 0.4 at 256).
+_SPARSE_PAYS = 0.5
+
+#: Entries up to which a dense matrix is treated as a sparse one without zeros: an update takes as
+#: long and coordinate descent gets much further, but the matrix takes four times the memory.
+_SMALL_DENSE = 1 << 23
 
 
 class SparseMatrix:
@@ -61,35 +74,61 @@ class NumbaBackend:
     name = "numba"
 
     def prepare(self, X: Any, like: Any = None) -> Any:
-        """Wrap sparse data, and dense data with so many zeros that skipping them pays."""
+        """Wrap sparse data, dense data with many zeros, and small dense data."""
         if like is not None:
             sparse = isinstance(like, SparseMatrix)
         else:
-            sparse = sp.issparse(X) or np.count_nonzero(X) < _SPARSE_PAYS * X.size
+            sparse = sp.issparse(X) or X.size <= _SMALL_DENSE
+            sparse = sparse or np.count_nonzero(X) < _SPARSE_PAYS * X.size
         if sparse:
             return SparseMatrix(sp.csr_array(X))
         return X.toarray() if sp.issparse(X) else X
+
+    def factor(self, A: Array) -> Array:
+        """Return a copy of whole cache lines, each at its place in memory."""
+        padded = _whole_lines((len(A), A.shape[1]), A.dtype)
+        padded[:, : A.shape[1]] = A
+        padded[:, A.shape[1] :] = 0
+        return padded
+
+    def release(self, A: Array, r: int) -> Array:
+        """Return the first r columns."""
+        return A if A.shape[1] == r else A[:, :r].copy()
+
+    def column_sums(self, A: Array) -> Array:
+        """Return the sums over rows in float64."""
+        with kernels.threads(A.size):
+            return np.asarray(kernels.column_sums(A).sum(axis=0))
+
+    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+        """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
+        dtype = now.dtype.type
+        with kernels.threads(now.size):
+            kernels.move_ahead(now, before, dtype(b), dtype(least))
+        return before
 
     def ratio_matmul(self, X: Any, A: Array, B: Array) -> Array:
         """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
         if not isinstance(X, SparseMatrix):
             return _dense_ratio_matmul(X, A, B)
-        out = np.empty(A.shape, A.dtype)
+        r, A, B = A.shape[1], _in_lines(A), _in_lines(B)
+        out = _whole_lines(A.shape, A.dtype)
         with kernels.threads(X.csr.nnz * A.shape[1]):
-            kernels.ratio_matmul(X.tasks, *X.arrays, A, B, A.dtype.type(tiny(A.dtype)), out)
-        return out
+            kernels.ratio_matmul(_lines(A), X.tasks, *X.arrays, A, B, _floor(A), out)
+        return self.release(out, r)
 
     def divergence(self, X: Any, A: Array, B: Array) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
-        floor = A.dtype.type(tiny(A.dtype))
         if isinstance(X, SparseMatrix):
+            A, B = _in_lines(A), _in_lines(B)
             with kernels.threads(X.csr.nnz * A.shape[1]):
-                terms = kernels.log_terms(X.tasks, *X.arrays, A, B, floor).sum()
+                terms = kernels.log_terms(_lines(A), X.tasks, *X.arrays, A, B, _floor(A)).sum()
         else:
             terms = sum(
-                kernels.log_terms_block(X[rows], A[rows] @ B.T, floor) for rows in _blocks(*X.shape)
+                kernels.log_terms_block(X[rows], A[rows] @ B.T, _floor(A))
+                for rows in _blocks(*X.shape)
             )
-        return float(terms + column_sums(A) @ column_sums(B))
+        return float(terms + self.column_sums(A) @ self.column_sums(B))
 
     def half_step(
         self,
@@ -101,43 +140,158 @@ class NumbaBackend:
         weight: Array | None = None,
         also: Also | None = None,
         plus: Plus | None = None,
-    ) -> Array:
+        out: Array | None = None,
+        gauge: bool = False,
+    ) -> Step:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
-        if isinstance(X, SparseMatrix):
-            return _sparse_half_step(X, A, B, den, weight, also, plus)
-        return composed_half_step(_dense_ratio_matmul, X, A, B, den, weight, also, plus)
+        if not isinstance(X, SparseMatrix):
+            return _dense_half_step(X, A, B, den, weight, also, plus, out, gauge)
+        return _SparsePass(X, A, B, den, weight, also, plus, out, gauge).half_step()
+
+    def can_sweep(self, X: Any) -> bool:
+        """Coordinate descent is for sparse data."""
+        return isinstance(X, SparseMatrix)
+
+    def sweep(
+        self,
+        X: Any,
+        A: Array,
+        B: Array,
+        den: Array,
+        *,
+        weight: Array | None = None,
+        also: Also | None = None,
+        plus: Plus | None = None,
+        out: Array | None = None,
+        gauge: bool = False,
+        sweeps: int = 1,
+        settled: float = 0.0,
+    ) -> Step:
+        """Return A after coordinate descent on what `half_step` lowers.
+
+        Each row is swept over ``sweeps`` times, or until no entry moves by more than the share
+        ``settled`` of the row's mass.
+        """
+        return _SparsePass(X, A, B, den, weight, also, plus, out, gauge).sweep(sweeps, settled)
 
 
-def _sparse_half_step(
-    X: SparseMatrix,
+class _SparsePass:
+    """One pass over the nonzeros: the arguments of `half_step` as the kernels want them."""
+
+    def __init__(
+        self,
+        X: SparseMatrix,
+        A: Array,
+        B: Array,
+        den: Array,
+        weight: Array | None,
+        also: Also | None,
+        plus: Plus | None,
+        out: Array | None,
+        gauge: bool,
+    ) -> None:
+        dtype = A.dtype.type
+        self.rank, self.X = A.shape[1], X
+        self.A, self.B = _in_lines(A), _in_lines(B)
+        absent = kernels.no_rows(X.csr, self.B)
+        self.also = self.plus = absent
+        if also is not None:
+            self.also = (*also.X.arrays, _in_lines(also.B), dtype(also.weight))
+        if plus is not None:
+            S, T = plus.S, _in_lines(plus.T)
+            self.plus = (S.indptr, S.indices, S.data, T, dtype(plus.weight))
+        self.den = np.zeros((1, self.A.shape[1]), A.dtype)
+        self.den[0, : len(den)] = den
+        self.inverse = np.zeros_like(self.den)
+        self.inverse[0, : len(den)] = inverse_or_zero(den, A.dtype)
+        self.weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
+        if out is None or out.shape != self.A.shape:
+            out = _whole_lines(self.A.shape, A.dtype)
+        self.out = out
+        self.gauge = np.zeros((len(X.tasks) - 1 if gauge else 0, 2))
+        self.lines, self.floor = _lines(self.A), _floor(self.A)
+
+    def half_step(self) -> Step:
+        with kernels.threads(self.X.csr.nnz * self.A.shape[1]):
+            kernels.half_step(
+                self.lines, self.X.tasks, *self.X.arrays, self.A, self.B, self.den, self.inverse,
+                self.weight, self.also, self.plus, self.floor, self.out, self.gauge,
+            )  # fmt: skip
+        return self._done()
+
+    def sweep(self, sweeps: int, settled: float) -> Step:
+        with kernels.threads(self.X.csr.nnz * self.A.shape[1]):
+            sweep(
+                self.lines, self.X.tasks, *self.X.arrays, self.A, self.B, self.den, self.inverse,
+                self.weight, self.also, self.plus, self.floor, sweeps, self.A.dtype.type(settled),
+                self.out, self.gauge,
+            )  # fmt: skip
+        return self._done()
+
+    def _done(self) -> Step:
+        new = self.out if self.out.shape[1] == self.rank else self.out[:, : self.rank].copy()
+        if not len(self.gauge):
+            return Step(new)
+        return Step(new, relative_violation(*self.gauge.sum(axis=0)))
+
+
+def _lines(A: Array) -> tuple[int, ...]:
+    """A tuple with an entry for each line of a row: the compiler reads its length."""
+    return (0,) * (A.shape[1] * A.itemsize // LINE_BYTES)
+
+
+def _row_width(r: int, dtype: Any) -> int:
+    """Columns of a factor with r of its own, filled up to whole lines."""
+    itemsize = np.dtype(dtype).itemsize
+    lines = max(-(-r * itemsize // LINE_BYTES), 1)
+    # fewer kernels to compile: above four lines an even number, above sixteen a multiple of four
+    grain = 1 if lines <= 4 else 2 if lines <= 16 else 4
+    return -(-lines // grain) * grain * LINE_BYTES // itemsize
+
+
+def _whole_lines(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Room for a factor whose rows are whole lines, the first of them at a line's boundary."""
+    n, width = shape[0], _row_width(shape[1], dtype)
+    size = n * width * np.dtype(dtype).itemsize
+    room = np.empty(size + LINE_BYTES, np.uint8)
+    start = -room.ctypes.data % LINE_BYTES
+    return room[start : start + size].view(dtype).reshape(n, width)
+
+
+def _in_lines(A: Array) -> Array:
+    """Return the factor itself if its rows are whole lines, else a copy that has them."""
+    if A.flags.c_contiguous and A.shape[1] == _row_width(A.shape[1], A.dtype):
+        return A
+    return NumbaBackend().factor(A)
+
+
+def _floor(A: Array) -> Any:
+    return A.dtype.type(tiny(A.dtype))
+
+
+def _dense_half_step(
+    X: Array,
     A: Array,
     B: Array,
     den: Array,
     weight: Array | None,
     also: Also | None,
     plus: Plus | None,
-) -> Array:
-    """One fused pass: read the nonzeros, write the new factor, nothing in between."""
-    dtype = A.dtype.type
-    absent = kernels.no_rows(X.csr, B)
-    also_args = absent if also is None else (*also.X.arrays, also.B, dtype(also.weight))
-    plus_args = absent
-    if plus is not None:
-        plus_args = (plus.S.indptr, plus.S.indices, plus.S.data, plus.T, dtype(plus.weight))
-    inverse = inverse_or_zero(den, A.dtype)
+    out: Array | None,
+    gauge: bool,
+) -> Step:
+    """The numerator through BLAS, then one loop over the factor."""
+    numerator = numerator_of(_dense_ratio_matmul, X, A, B, also, plus)
     weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
-    out = np.empty(A.shape, A.dtype)
-    floor = dtype(tiny(A.dtype))
-    with kernels.threads(X.csr.nnz * A.shape[1]):
-        kernels.half_step(
-            X.tasks, *X.arrays, A, B, inverse, weight, also_args, plus_args, floor, out
-        )
-    return out
+    out = np.empty_like(A) if out is None else out
+    inverse = inverse_or_zero(den, A.dtype)[None]
+    found = kernels.finish_block(A, numerator, den[None].astype(A.dtype), inverse, weight, out)
+    return Step(out, relative_violation(*found) if gauge else None)
 
 
 def _dense_ratio_matmul(X: Array, A: Array, B: Array) -> Array:
     """Return ``(X / (A @ B.T)) @ B``, in blocks along the axis that is contiguous in memory."""
-    floor = A.dtype.type(tiny(A.dtype))
+    floor = _floor(A)
     if X.flags.c_contiguous:
         out = np.empty(A.shape, A.dtype)
         for rows in _blocks(*X.shape):
@@ -145,12 +299,12 @@ def _dense_ratio_matmul(X: Array, A: Array, B: Array) -> Array:
             kernels.divide_block(X[rows], ratio, floor)
             np.matmul(ratio, B, out=out[rows])
         return out
-    out = np.zeros(A.shape)  # in float64: a sum over all samples
+    sums = np.zeros(A.shape)  # in float64: a sum over all samples
     for columns in _blocks(*X.T.shape):
         ratio = B[columns] @ A.T
         kernels.divide_block(X.T[columns], ratio, floor)
-        out += ratio.T @ B[columns]
-    return out.astype(A.dtype)
+        sums += ratio.T @ B[columns]
+    return sums.astype(A.dtype)
 
 
 def _blocks(n: int, d: int) -> Iterator[slice]:

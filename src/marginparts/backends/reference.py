@@ -11,9 +11,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array
+from marginparts._types import Array, Step
 from marginparts.backends import Also, Plus
-from marginparts.backends._common import column_sums, composed_half_step, tiny
+from marginparts.backends._common import (
+    column_sums,
+    inverse_or_zero,
+    moved_ahead,
+    numerator_of,
+    tiny,
+    violation_of,
+)
 
 
 class ReferenceBackend:
@@ -51,9 +58,31 @@ class ReferenceBackend:
         weight: Array | None = None,
         also: Also | None = None,
         plus: Plus | None = None,
-    ) -> Array:
+        out: Array | None = None,
+        gauge: bool = False,
+    ) -> Step:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
-        return composed_half_step(self.ratio_matmul, X, A, B, den, weight, also, plus)
+        numerator = numerator_of(self.ratio_matmul, X, A, B, also, plus)
+        rows = np.ones((len(A), 1)) if weight is None else weight[:, None]
+        step = A * numerator * inverse_or_zero(den, A.dtype) / rows
+        violation = violation_of(A, numerator, rows * den) if gauge else None
+        return Step(step.astype(A.dtype, copy=False), violation)
+
+    def factor(self, A: Array) -> Array:
+        """Return a copy."""
+        return A.copy()
+
+    def release(self, A: Array, r: int) -> Array:
+        """Return the factor as it is."""
+        return A
+
+    def column_sums(self, A: Array) -> Array:
+        """Return the sums over rows in float64."""
+        return column_sums(A)
+
+    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+        """Return ``max(now + b * (now - before), least * now)``."""
+        return moved_ahead(now, before, b, least)
 
 
 def _nonzeros(X: Any) -> tuple[Array, Array, Array]:

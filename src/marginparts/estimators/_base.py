@@ -27,7 +27,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     # set by the constructors of the subclasses
     n_components: int
-    map_iter: int
+    map_iter: int | None
     output: str
     backend: str | Backend
 
@@ -38,7 +38,8 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _check_fit(self, X: Any) -> tuple[Any, int]:
         """Return trusted training data and the rank."""
-        check_count(self.map_iter, "map_iter")
+        if self.map_iter is not None:
+            check_count(self.map_iter, "map_iter")
         check_option(self.output, "output", ("gram", "coefficients"))
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
@@ -50,6 +51,8 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.loss_curve_ = np.array(result.losses)
         self.n_iter_ = result.n_iter
         self.stop_ = result.stop
+        self.solver_ = result.solver
+        self.history_ = result.history
         self._gram_root = gram_root(self.components_.T)
 
     def _map(self, X: Any) -> Array:

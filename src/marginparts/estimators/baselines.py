@@ -20,6 +20,9 @@ from marginparts.scaling import extreme_scale, tame_rows
 from marginparts.solver import SOLVERS, Run, minimize
 from marginparts.validation import check_count, check_nonnegative, check_option
 
+#: Updates of a map that is to end close to its optimum.
+_TO_THE_OPTIMUM = 1000
+
 
 class _SquaredLossParts(PartsTransformer):
     """A factorization with the squared loss: its checks, its start and its map."""
@@ -59,14 +62,15 @@ class _SquaredLossParts(PartsTransformer):
 
     def _keep_run(self, run: Run, H: Array) -> None:
         losses = [check.loss * self._scale**2 for check in run.history]
-        self._keep(Result(run.state["V"], H, losses, run.n_iter, run.stop, run.history))
+        self._keep(Result(run.state["V"], H, losses, run.n_iter, run.stop, run.solver, run.history))
 
     def _map(self, X: Any) -> Array:
         V = self.components_.T
         X, scale = tame_rows(X)
         problem = LeastSquaresMap(np.asarray(X @ V), V.T @ V)
         state = {"H": problem.start()}
-        run = minimize(problem, state, solver="mu", max_iter=self.map_iter, watch=False)
+        updates = _TO_THE_OPTIMUM if self.map_iter is None else self.map_iter
+        run = minimize(problem, state, solver="mu", max_iter=updates, watch=False)
         return run.state["H"] if scale is None else run.state["H"] * scale[:, None]
 
 
@@ -82,10 +86,11 @@ class SemiSupervisedNMF(_SquaredLossParts):
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any.
     solver : {"auto", "mu", "mue"}
+        ``"auto"`` is ``"mue"``.
     max_iter : int
     tol : float
-    map_iter : int
-        Updates of H in `transform`, from a flat start.
+    map_iter : int or None
+        Updates of H in `transform`, from a flat start; None for as many as it takes.
     output : {"gram", "coefficients"}
         Z (eq. 5) or H.
     backend : {"auto", "numba", "reference"} or Backend
@@ -99,6 +104,8 @@ class SemiSupervisedNMF(_SquaredLossParts):
     loss_curve_ : array
     n_iter_ : int
     stop_ : Stop
+    solver_ : str
+    history_ : list of Check
     n_features_in_ : int
 
     Examples
@@ -118,7 +125,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
-        map_iter: int = 50,
+        map_iter: int | None = 50,
         output: str = "gram",
         backend: str | Backend = "auto",
         random_state: Any = None,
@@ -181,10 +188,11 @@ class ConstrainedNMF(_SquaredLossParts):
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any.
     solver : {"auto", "mu", "mue"}
+        ``"auto"`` is ``"mue"``.
     max_iter : int
     tol : float
-    map_iter : int
-        Updates of H in `transform`, from a flat start.
+    map_iter : int or None
+        Updates of H in `transform`, from a flat start; None for as many as it takes.
     output : {"gram", "coefficients"}
         Z (eq. 5) or H.
     backend : {"auto", "numba", "reference"} or Backend
@@ -198,6 +206,8 @@ class ConstrainedNMF(_SquaredLossParts):
     loss_curve_ : array
     n_iter_ : int
     stop_ : Stop
+    solver_ : str
+    history_ : list of Check
     n_features_in_ : int
 
     Examples
@@ -216,7 +226,7 @@ class ConstrainedNMF(_SquaredLossParts):
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
-        map_iter: int = 50,
+        map_iter: int | None = 50,
         output: str = "gram",
         backend: str | Backend = "auto",
         random_state: Any = None,

@@ -60,7 +60,7 @@ class NMFAlphaClassifier(
         Let the surest unlabeled samples take part in the directions too.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
-    solver : {"auto", "mu", "mue"}
+    solver : {"auto", "mu", "mue", "cd"}
     max_iter : int
     tol : float
     backend : {"auto", "numba", "reference"} or Backend

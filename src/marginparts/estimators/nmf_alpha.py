@@ -43,15 +43,17 @@ class NMFAlpha(PartsTransformer):
         Let the surest unlabeled samples take part in the directions too.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any (`class_start`), else at random.
-    solver : {"auto", "mu", "mue"}
-        ``"mu"`` is the paper's; ``"auto"`` the best default.
+    solver : {"auto", "mu", "mue", "cd"}
+        ``"mu"`` is the paper's, ``"mue"`` extrapolates it, ``"cd"`` is coordinate descent on sparse
+        data; ``"auto"`` takes the fastest there is.
     max_iter : int
         Iterations at most.
     tol : float
-        Stop when the loss falls by less than this share over ten iterations; 0 runs all of them.
-    map_iter : int
+        Stop when the loss falls by at most this share over ten iterations, or the residual is no
+        larger; 0 runs all of them.
+    map_iter : int or None
         Updates of H in `transform`, from a flat start. Few regularize the map and are usually
-        better for classification; a few hundred solve for H exactly.
+        better for classification; None goes on to the optimum.
     output : {"gram", "coefficients"}
         What `transform` returns: Z, which keeps inner products (eq. 5), or the nonnegative H.
     backend : {"auto", "numba", "reference"} or Backend
@@ -73,6 +75,10 @@ class NMFAlpha(PartsTransformer):
     n_iter_ : int
     stop_ : Stop
         Why the fit ended; ``str(stop_)`` is a sentence.
+    solver_ : str
+        The solver used.
+    history_ : list of Check
+        Iteration, loss, seconds, residual and nonzeros at each look.
     n_features_in_ : int
 
     Examples
@@ -102,7 +108,7 @@ class NMFAlpha(PartsTransformer):
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
-        map_iter: int = 10,
+        map_iter: int | None = 10,
         output: str = "gram",
         backend: str | Backend = "auto",
         random_state: Any = None,

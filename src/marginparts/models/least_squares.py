@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, State
-from marginparts.backends._common import safe_ratio
+from marginparts._types import Array, State, Step
+from marginparts.backends._common import moved_ahead, multiplicative_step, safe_ratio
 
 
 def squared_norm(X: Any) -> float:
@@ -25,8 +25,18 @@ def squared_error(x_squared: float, X: Any, H: Array, V: Array) -> float:
     return max(float(error), 0.0)
 
 
+class MultiplicativeProblem:
+    """What the models with a squared loss have in common: NumPy factors and no sweeps."""
+
+    can_sweep = False
+
+    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+        """Return a point ahead of a factor, for extrapolation."""
+        return moved_ahead(now, before, b, least)
+
+
 @dataclass
-class LeastSquaresMap:
+class LeastSquaresMap(MultiplicativeProblem):
     """Find H >= 0 with V frozen; all that is needed of the data is ``X V`` and ``V'V``.
 
     Parameters
@@ -47,10 +57,12 @@ class LeastSquaresMap:
         size = safe_ratio(self.XV @ flat, np.full(len(self.XV), flat @ self.gram @ flat))
         return np.asarray(size[:, None] * flat)
 
-    def update(self, state: State, block: str) -> Array:
+    def update(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False
+    ) -> Step:
         """Return the multiplicative update of H."""
         H = state["H"]
-        return H * safe_ratio(self.XV, H @ self.gram)
+        return multiplicative_step(H, self.XV, H @ self.gram, gauge)
 
     def loss(self, state: State) -> float:
         """Return the squared error up to the constant ``|X|^2``."""

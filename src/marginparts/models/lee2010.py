@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Array, State
-from marginparts.backends._common import safe_ratio
-from marginparts.models.least_squares import squared_error
+from marginparts._types import Array, State, Step
+from marginparts.backends._common import multiplicative_step
+from marginparts.models.least_squares import MultiplicativeProblem, squared_error
 
 
 @dataclass
-class Lee2010Problem:
+class Lee2010Problem(MultiplicativeProblem):
     """What is constant in a run.
 
     Parameters
@@ -45,18 +45,24 @@ class Lee2010Problem:
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "U", "H")
 
-    def update(self, state: State, block: str) -> Array:
+    def update(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False
+    ) -> Step:
         """Return the multiplicative update of one factor."""
+        return multiplicative_step(state[block], *self._ratio(state, block), gauge)
+
+    def _ratio(self, state: State, block: str) -> tuple[Array, Array]:
+        """Return numerator and denominator of an update."""
         V, U, H = state["V"], state["U"], state["H"]
         H_m = H[self.rows]
         if block == "V":
-            return V * safe_ratio(self.X.T @ H, V @ (H.T @ H))
+            return self.X.T @ H, V @ (H.T @ H)
         if block == "U":
-            return U * safe_ratio(self.Y.T @ H_m, self._fitted(H_m, U).T @ H_m)
+            return self.Y.T @ H_m, self._fitted(H_m, U).T @ H_m
         numerator, denominator = self.X @ V, H @ (V.T @ V)
         numerator[self.rows] += self.lam * (self.Y @ U)
         denominator[self.rows] += self.lam * (self._fitted(H_m, U) @ U)
-        return H * safe_ratio(numerator, denominator)
+        return numerator, denominator
 
     def _fitted(self, H_m: Array, U: Array) -> Array:
         """The regression's values where the labels are known."""

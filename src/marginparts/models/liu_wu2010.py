@@ -14,12 +14,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from marginparts._types import Array, State
-from marginparts.backends._common import safe_ratio
+from marginparts._types import Array, State, Step
+from marginparts.backends._common import multiplicative_step
+from marginparts.models.least_squares import MultiplicativeProblem
 
 
 @dataclass
-class LiuWu2010Problem:
+class LiuWu2010Problem(MultiplicativeProblem):
     """What is constant in a run.
 
     Parameters
@@ -38,12 +39,16 @@ class LiuWu2010Problem:
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "P")
 
-    def update(self, state: State, block: str) -> Array:
+    def update(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False
+    ) -> Step:
         """Return the multiplicative update of one factor."""
         V, P = state["V"], state["P"]
         if block == "V":
-            return V * safe_ratio(self.Xt.T @ P, V @ (P.T @ self._with_gram(P)))
-        return P * safe_ratio(self.Xt @ V, self._with_gram(P) @ (V.T @ V))
+            ratio = self.Xt.T @ P, V @ (P.T @ self._with_gram(P))
+        else:
+            ratio = self.Xt @ V, self._with_gram(P) @ (V.T @ V)
+        return multiplicative_step(state[block], *ratio, gauge)
 
     def _with_gram(self, P: Array) -> Array:
         """Return ``A A' P``."""

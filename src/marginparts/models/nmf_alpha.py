@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from marginparts._types import Array, State
-from marginparts.backends import Also, Backend, Plus
-from marginparts.backends._common import column_sums
+from marginparts._types import Array, State, Step
+from marginparts.backends import Also, Backend, Plus, SweepingBackend
 
 
 @dataclass
@@ -35,6 +34,8 @@ class NMFAlphaProblem:
         ``S.T @ X``: the margin components as further samples.
     lam : float
         Weight of the margin components.
+    sweeps, settled : int, float
+        How often a `sweep` goes over each row, and when it may stop early.
     """
 
     backend: Backend
@@ -42,6 +43,8 @@ class NMFAlphaProblem:
     S: Any = None
     XS: Any = None
     lam: float = 0.0
+    sweeps: int = 1
+    settled: float = 0.0
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
 
@@ -60,27 +63,53 @@ class NMFAlphaProblem:
         """``1 + lam * s`` (n,), s the row sums of S: the row part of eq. 16's denominator."""
         return np.asarray(1 + self.lam * np.asarray(self.S.sum(axis=1)).ravel())
 
-    def update(self, state: State, block: str) -> Array:
-        """Return the new V (eq. 15) or the new H (eq. 16)."""
-        V, H = state["V"], state["H"]
-        return self._update_V(V, H) if block == "V" else self._update_H(V, H)
+    @property
+    def can_sweep(self) -> bool:
+        """Whether the backend has coordinate descent for this data."""
+        return isinstance(self.backend, SweepingBackend) and self.backend.can_sweep(self.X)
 
-    def _update_V(self, V: Array, H: Array) -> Array:
+    def update(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False
+    ) -> Step:
+        """Return the new V (eq. 15) or the new H (eq. 16)."""
+        return self._step(self.backend.half_step, state, block, out=out, gauge=gauge)
+
+    def sweep(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False
+    ) -> Step:
+        """Return V or H after coordinate descent on the same bounds."""
+        return self._step(
+            cast(SweepingBackend, self.backend).sweep, state, block, out=out, gauge=gauge,
+            sweeps=self.sweeps, settled=self.settled,
+        )  # fmt: skip
+
+    def _step(self, step: Any, state: State, block: str, **options: Any) -> Step:
+        """Lower the loss over one factor, by one of the backend's two ways."""
+        V, H = state["V"], state["H"]
+        update = self._step_V if block == "V" else self._step_H
+        result: Step = update(step, V, H, **options)
+        return result
+
+    def _step_V(self, step: Any, V: Array, H: Array, **options: Any) -> Any:
+        column_sums = self.backend.column_sums
         if not self.supervised:
-            return self.backend.half_step(self.X.T, V, H, column_sums(H))  # eq. 3
+            return step(self.X.T, V, H, column_sums(H), **options)  # eq. 3
         HS = self.St @ H
         den = column_sums(H) + self.lam * column_sums(HS)
         also = Also(self.XS.T, HS, self.lam)
-        return self.backend.half_step(self.X.T, V, H, den, also=also)  # eq. 15
+        return step(self.X.T, V, H, den, also=also, **options)  # eq. 15
 
-    def _update_H(self, V: Array, H: Array) -> Array:
+    def _step_H(self, step: Any, V: Array, H: Array, **options: Any) -> Any:
+        u = self.backend.column_sums(V)
         if not self.supervised:
-            return self.backend.half_step(self.X, H, V, column_sums(V))  # eq. 4
+            return step(self.X, H, V, u, **options)  # eq. 4
         T = self.backend.ratio_matmul(self.XS, self.St @ H, V)
         plus = Plus(self.S, T, self.lam)
-        return self.backend.half_step(  # eq. 16
-            self.X, H, V, column_sums(V), weight=self.row_weight, plus=plus
-        )
+        return step(self.X, H, V, u, weight=self.row_weight, plus=plus, **options)  # eq. 16
+
+    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+        """Return a point ahead of a factor, for extrapolation."""
+        return self.backend.ahead(now, before, b, least)
 
     def loss(self, state: State) -> float:
         """Return ``D(X, H V') + lam * D(XS, HS V')`` (eq. 14)."""

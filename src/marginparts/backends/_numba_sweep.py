@@ -1,0 +1,200 @@
+"""One sweep of coordinate descent over the rows of a factor, each row worked on in the cache.
+
+A row's entries are updated one after the other, each by a step that lies between the
+multiplicative one and the optimum (``docs/math.md``, section 7), so that the loss cannot rise. The
+fit of the row's nonzeros follows every step. Entries that are zero and should stay so cost next to
+nothing: one multiplicative pass over the row finds out which they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from marginparts._compiled import IN_ORDER, compiled
+from marginparts.backends._numba_kernels import AHEAD, sum_plus
+from marginparts.backends._vectors import (
+    LINE_BYTES,
+    add_scaled,
+    clear,
+    dot,
+    flush_denormals,
+    move,
+    move_and_sum,
+    new_sums,
+    prefetch,
+    restore_mode,
+    transpose,
+    violation,
+    write,
+)
+
+#: A row with this many times more moving entries than nonzeros takes multiplicative steps, which
+#: move all entries at once, and this many of them: far cheaper than as many coordinate steps.
+_MANY, _STEPS = 4, 8
+
+
+@compiled(inline="always")
+def _padded(m, width):  # type: ignore[no-untyped-def]
+    return (m + width - 1) // width * width
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def _read_row(lines, sums, lo, hi, indices, data, A, i, B, weight, floor, x, fit, at):  # type: ignore[no-untyped-def]
+    """Add a row's ratios to sums; write its values and fits to ``x`` and ``fit`` from ``at`` on.
+
+    Both are padded to whole lines with twins of the last nonzero that have no weight.
+    """
+    m, last = hi - lo, len(indices) - 1
+    zero, one = A.dtype.type(0), A.dtype.type(1)
+    for p in range(m):
+        prefetch(lines, B, indices[min(lo + p + AHEAD, last)])
+        j = indices[lo + p]
+        fitted = dot(lines, A, i, B, j)
+        if fitted > floor:
+            x[at + p], fit[at + p] = weight * data[lo + p], fitted
+            add_scaled(lines, sums, weight * data[lo + p] / fitted, B, j)
+        else:  # cannot be explained: counts for nothing
+            x[at + p], fit[at + p] = zero, one
+    for p in range(m, _padded(m, LINE_BYTES // A.itemsize)):
+        x[at + p], fit[at + p] = zero, fit[at + m - 1]
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def _add_row(lines, sums, lo, hi, indices, x, at, row, B, floor):  # type: ignore[no-untyped-def]
+    """Add the ratios of nonzeros that were read already to sums."""
+    for p in range(hi - lo):
+        fitted = dot(lines, row, 0, B, indices[lo + p])
+        if fitted > floor:
+            add_scaled(lines, sums, x[at + p] / fitted, B, indices[lo + p])
+
+
+@compiled(inline="always")
+def _read_columns(lo, hi, indices, B, line, tile, stride, at):  # type: ignore[no-untyped-def]
+    """Copy one line of the row's rows of B to the tile, by columns, from ``at`` on."""
+    width = LINE_BYTES // B.itemsize
+    for p in range(0, hi - lo, width):
+        transpose(tile, stride, at + p, B, line, indices, lo - at, hi - 1)
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def _step(t, u, g, h, pull, least):  # type: ignore[no-untyped-def]
+    """Return the new value of one entry, see ``docs/math.md``, section 7.
+
+    ``g`` and ``h`` are the sums of x z and x z^2, ``pull`` is the weight of a term -log t, and
+    entries that would fall below ``least`` become 0.
+    """
+    if pull > 0 and t > 0:
+        g += pull / t
+        h += pull / t / t
+    if g >= u:
+        new = t + (g / h) * ((g - u) / u)
+    else:
+        th = t * h
+        new = t * th / (th + (u - g))
+        if new < least and pull == 0:
+            new = u - u
+    return new if new >= 0 and new < np.inf else t
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def sweep(  # type: ignore[no-untyped-def]
+    lines, tasks, indptr, indices, data, A, B, den, inverse, weight, also, plus, floor, sweeps,
+    settled, out, gauge,
+):  # fmt: skip
+    """Write the rows of A after at most ``sweeps`` sweeps to ``out`` (n, r), which may be A.
+
+    A row is done when no entry moved by more than the share ``settled`` of the row's mass. The
+    other arguments are those of `half_step`.
+    """
+    r = A.shape[1]
+    width = LINE_BYTES // A.itemsize
+    zero, one = A.dtype.type(0), A.dtype.type(1)
+    least_share = A.dtype.type(1e-10 if A.itemsize == 4 else 1e-18)
+    ptr2, idx2, x2, B2, weight2 = also
+    ptr3, idx3, s3, T3, weight3 = plus
+    for t in prange(len(tasks) - 1):
+        mode = flush_denormals()
+        longest = 0
+        for i in range(tasks[t], tasks[t + 1]):
+            m = _padded(indptr[i + 1] - indptr[i], width)
+            if len(ptr2) > 0:
+                m += _padded(ptr2[i + 1] - ptr2[i], width)
+            longest = max(longest, m)
+        x, fit = np.empty(longest, A.dtype), np.empty(longest, A.dtype)
+        tile = np.empty(width * longest, A.dtype)
+        sums = new_sums(lines, A)
+        G, pull = np.empty((1, r), A.dtype), np.zeros((1, r), A.dtype)
+        row, moving = np.empty((1, r), A.dtype), np.empty(width, np.int64)
+        for i in range(tasks[t], tasks[t + 1]):
+            lo, hi = indptr[i], indptr[i + 1]
+            m1, m_real = _padded(hi - lo, width), hi - lo
+            m = m1
+            clear(lines, sums)
+            if len(ptr3) > 0:
+                sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
+                write(lines, sums, pull, 0)
+            _read_row(lines, sums, lo, hi, indices, data, A, i, B, one, floor, x, fit, 0)
+            if len(ptr2) > 0:
+                lo2, hi2 = ptr2[i], ptr2[i + 1]
+                m, m_real = m1 + _padded(hi2 - lo2, width), m_real + hi2 - lo2
+                _read_row(lines, sums, lo2, hi2, idx2, x2, A, i, B2, weight2, floor, x, fit, m1)
+            w = one if len(weight) == 0 else weight[i]
+            if len(gauge) > 0:
+                mass, worst = violation(lines, sums, A, i, den, w)
+                gauge[t, 0] += mass
+                gauge[t, 1] += worst
+            write(lines, sums, G, 0)
+            mass, n_moving = dot(lines, A, i, G, 0), 0
+            for k in range(r):
+                row[0, k] = A[i, k]
+                n_moving += row[0, k] > 0
+                G[0, k] -= pull[0, k]
+                pull[0, k] *= row[0, k]
+            if n_moving > _MANY * m_real:
+                for s in range(_STEPS):
+                    for k in range(r):
+                        row[0, k] = (row[0, k] * G[0, k] + pull[0, k]) * inverse[0, k] / w
+                    if s + 1 < _STEPS:
+                        clear(lines, sums)
+                        _add_row(lines, sums, lo, hi, indices, x, 0, row, B, floor)
+                        if len(ptr2) > 0:
+                            _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
+                        write(lines, sums, G, 0)
+                for k in range(r):
+                    small = row[0, k] * w * den[0, k] < least_share * mass
+                    out[i, k] = zero if small and pull[0, k] == 0 else row[0, k]
+                continue
+            for s in range(sweeps):
+                moved_most = zero
+                for line in range(r // width):
+                    n = 0
+                    for k in range(line * width, (line + 1) * width):
+                        u = w * den[0, k]
+                        if u > floor and (row[0, k] > 0 or (s == 0 and G[0, k] > u)):
+                            moving[n] = k
+                            n += 1
+                        else:
+                            row[0, k] = zero
+                    if n == 0:
+                        continue
+                    _read_columns(lo, hi, indices, B, line, tile, m, 0)
+                    if len(ptr2) > 0:
+                        _read_columns(lo2, hi2, idx2, B2, line, tile, m, m1)
+                    moved, delta = (moving[0] - line * width) * m, zero
+                    for q in range(n):
+                        k = moving[q]
+                        b = (k - line * width) * m
+                        g, h = move_and_sum(x, fit, tile, b, moved, delta, m)
+                        u = w * den[0, k]
+                        new = _step(row[0, k], u, g, h, pull[0, k], least_share * mass / u)
+                        moved, delta = b, new - row[0, k]
+                        moved_most = max(moved_most, abs(delta) * u)
+                        row[0, k] = new
+                    if s + 1 < sweeps or line + 1 < r // width:
+                        move(fit, tile, moved, delta, m)
+                if moved_most <= settled * mass:
+                    break
+            for k in range(r):
+                out[i, k] = row[0, k]
+        restore_mode(mode)
