@@ -13,6 +13,7 @@ class Fake:
     """A problem without sweeps."""
 
     can_sweep = False
+    default_solver = "cd"
     violation = 1.0
 
     def step(self, factor):

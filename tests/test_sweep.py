@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from marginparts import NMFAlpha, nmf_alpha
 from marginparts.backends import Also, Plus, SweepingBackend, get_backend
-from marginparts.factorization import map_rows, margin_components
+from marginparts.factorization import map_rows, map_rows_each, margin_components
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 from oracle import BACKENDS, coordinate_sweep, make_case
 
@@ -153,6 +153,13 @@ def test_a_map_without_a_number_of_updates_is_the_optimum(dtype):
     assert_allclose(kernels.divergence(P, map_rows(X, V, None), V), exact, rtol=1e-6)
     without_sweeps = map_rows(X, V, None, backend="reference")
     assert_allclose(kernels.divergence(P, without_sweeps, V), exact, rtol=1e-5)
+
+
+def test_maps_for_several_numbers_of_updates_are_those_for_each():
+    case = make_case(1, n=50, d=30, r=5, density=0.3)
+    X = sp.csr_array(case.X)
+    for count, H in zip([2, 5, 9], map_rows_each(X, case.V, [2, 5, 9]), strict=True):
+        assert_array_equal(H, map_rows(X, case.V, count))
 
 
 @pytest.mark.parametrize("map_iter", [None, 7])

@@ -81,6 +81,11 @@ class Problem(Protocol):
     blocks: ClassVar[tuple[str, ...]]
 
     @property
+    def default_solver(self) -> str:
+        """What ``solver="auto"`` stands for."""
+        ...
+
+    @property
     def can_sweep(self) -> bool:
         """Whether there is a `sweep`: coordinate descent, with the arguments of `update`."""
         ...

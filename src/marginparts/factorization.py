@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Callback, Result, State
+from marginparts._types import Array, Callback, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
 from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start, seed_of
@@ -62,7 +61,8 @@ def nmf_alpha(
         The start; random ones depend on the seed and the row's index only.
     solver : {"auto", "mu", "mue", "cd"}
         ``"mu"`` is eq. 15, then eq. 16, and nothing else; ``"mue"`` extrapolates, with a safeguard;
-        ``"cd"`` is coordinate descent, on sparse data. ``"auto"`` takes the fastest there is.
+        ``"cd"`` is coordinate descent, on sparse data. ``"auto"`` is ``"cd"`` for plain NMF, which
+        gets lowest in the same time, and ``"mue"`` with S, whose parts classify better.
     max_iter : int
         Iterations at most.
     tol : float
@@ -136,6 +136,7 @@ def nmf_alpha_path(
     init: Any = "random",
     solver: str = "auto",
     max_iter: int = 200,
+    warm_iter: int = 40,
     tol: float = 1e-4,
     backend: str | Backend = "auto",
     random_state: Any = None,
@@ -143,20 +144,23 @@ def nmf_alpha_path(
 ) -> list[Result]:
     """Factorize for several weights of the margin components, each from where the last one ended.
 
-    What does not depend on lam is made once: the margin components and the transposes. From its
-    neighbor's end a factorization has little left to do, so a path costs little more than one fit.
+    The path goes from the largest weight to the smallest: to let go of the margin is easy, to come
+    back to it is not. What does not depend on lam is made once: the margin components and the
+    transposes. So a path costs little more than one fit.
 
     Parameters
     ----------
     X, n_components, S, init, solver, max_iter, tol, backend, random_state, callback
         As for `nmf_alpha`.
     lams : iterable of float
-        Weights, in the order in which they are tried.
+        Weights, in any order.
+    warm_iter : int
+        Iterations at most for each weight but the largest, which has ``max_iter``.
 
     Returns
     -------
     list of Result
-        One for each weight.
+        One for each weight, in the order given.
 
     Examples
     --------
@@ -169,14 +173,15 @@ def nmf_alpha_path(
     """
     lams = [check_nonnegative(lam, "lams") for lam in lams]
     X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha_path")
+    check_count(warm_iter, "warm_iter")
     S = check_directions(S, X.shape[0], X.dtype)
     H, V = start_from(init, X, r, random_state)
-    return list(
-        factorize_path(
-            X, H, V, S=S, lams=lams, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
-            callback=callback,
-        )
+    path = factorize_path(
+        X, H, V, S=S, lams=lams, solver=solver, max_iter=max_iter, warm_iter=warm_iter, tol=tol,
+        backend=backend, callback=callback,
     )  # fmt: skip
+    found = dict(path)
+    return [found[lam] for lam in lams]
 
 
 def _check_problem(
@@ -194,7 +199,8 @@ def _check_problem(
 
 def factorize(X: Any, H: Array, V: Array, *, lam: float = 0.0, **options: Any) -> Result:
     """`nmf_alpha` on trusted data from a given start."""
-    return next(factorize_path(X, H, V, lams=(lam,), **options))
+    ((_, result),) = factorize_path(X, H, V, lams=(lam,), **options)
+    return result
 
 
 def factorize_path(
@@ -206,11 +212,12 @@ def factorize_path(
     lams: Iterable[float],
     solver: str = "auto",
     max_iter: int = 200,
+    warm_iter: int = 40,
     tol: float = 1e-4,
     backend: str | Backend = "auto",
     callback: Callback | None = None,
-) -> Iterator[Result]:
-    """`nmf_alpha_path` on trusted data from a given start, one result at a time."""
+) -> Iterator[tuple[float, Result]]:
+    """`nmf_alpha_path` on trusted data from a given start: each weight with its result."""
     kernels = get_backend(backend)
     scale = extreme_scale(X)
     if scale != 1:
@@ -222,13 +229,15 @@ def factorize_path(
     r, balance = V.shape[1], extreme_balance(H, V)
     if balance != 1:
         H, V = H * H.dtype.type(1 / balance), V * V.dtype.type(balance)
-    for lam in lams:
+    for lam in sorted(set(lams), reverse=True):
+        problem.lam = lam
         run = minimize(
-            replace(problem, lam=lam), {"V": kernels.factor(V), "H": kernels.factor(H)},
+            problem, {"V": kernels.factor(V), "H": kernels.factor(H)},
             solver=solver, max_iter=max_iter, tol=tol, callback=callback,
         )  # fmt: skip
         V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
-        yield _as_result(run, V, H, scale, balance)
+        max_iter = warm_iter
+        yield lam, _as_result(run, V, H, scale, balance)
 
 
 def margin_components(S: Any, X: Any) -> Any:
@@ -263,24 +272,38 @@ def map_rows(X: Any, V: Array, n_iter: int | None, backend: str | Backend = "aut
     -------
     H : (n, r)
     """
+    return map_rows_each(X, V, [n_iter], backend)[0]
+
+
+def map_rows_each(
+    X: Any, V: Array, counts: Sequence[int | None], backend: str | Backend = "auto"
+) -> list[Array]:
+    """`map_rows` for increasing numbers of updates, each going on from the one before."""
     kernels = get_backend(backend)
     n, r = X.shape[0], V.shape[1]
     X, scale = tame_rows(X)
     # flat: every part explains the same share; the first step sets each row's mass
     flat = inverse_or_zero(column_sums(V), V.dtype)
     flat, V = kernels.factor(flat[None]), kernels.factor(V)
-    H = np.empty((n, r), V.dtype)
+    maps = [np.empty((n, r), V.dtype) for _ in counts]
     step = max(1, _CHUNK // r)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=1e-4)
-        state: State = {"V": V, "H": kernels.factor(np.repeat(flat, len(H[rows]), axis=0))}
-        solver, updates = ("mu", n_iter) if n_iter is not None else _to_the_optimum(problem)
-        run = minimize(problem, state, solver=solver, max_iter=updates, frozen=("V",), watch=False)
-        H[rows] = kernels.release(run.state["H"], r)
+        H = kernels.factor(np.repeat(flat, rows.stop - rows.start, axis=0))
+        done = 0
+        for count, out in zip(counts, maps, strict=True):
+            solver, updates = ("mu", count - done) if count else _to_the_optimum(problem)
+            run = minimize(
+                problem, {"V": V, "H": H}, solver=solver, max_iter=updates, frozen=("V",),
+                watch=False,
+            )  # fmt: skip
+            H, done = run.state["H"], count or done
+            out[rows] = kernels.release(H, r)
     if scale is not None:
-        H *= scale[:, None]
-    return H
+        for H in maps:
+            H *= scale[:, None]
+    return maps
 
 
 def _to_the_optimum(problem: NMFAlphaProblem) -> tuple[str, int]:

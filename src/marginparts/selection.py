@@ -1,7 +1,7 @@
 """Choosing lam, C and the number of mapping updates on the labeled samples.
 
 The labeled samples are cut into folds; the labels of one fold at a time are hidden and predicted.
-The factorizations of one fold run along lam, each from where the last one ended, and one
+The factorizations of one fold run down along lam, each from where the last one ended, and one
 factorization serves every map and every SVM. First the codes are chosen (lam and the map) with the
 default SVM, then the SVM on them, so that a grid costs little more than a few fits.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from marginparts._types import Array
 from marginparts.backends import Backend
 from marginparts.directions import Source, find_directions
-from marginparts.factorization import factorize_path, map_rows, parts_of, start_from
+from marginparts.factorization import factorize_path, map_rows_each, parts_of, start_from
 from marginparts.geometry import gram_root
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
@@ -33,8 +33,9 @@ MAP_GRID = (5, 15, 40, 100)
 NORMALIZE_GRID = (True, False)
 C_GRID = (0.1, 0.5, 2.0, 10.0)
 
-#: A factorization that only ranks candidates need not be finished.
-_MAX_ITER, _TOL = 60, 1e-3
+#: A factorization that only ranks candidates need not be finished: the most iterations of the
+#: first along lam, and of those that go on from it.
+_MAX_ITER, _WARM_ITER, _TOL = 60, 20, 1e-3
 
 
 class Setting(NamedTuple):
@@ -135,11 +136,11 @@ def choose(
             )  # fmt: skip
         H, V = start_from(init, X, n_components, seed, left)
         codes = {}
-        lams = sorted(grid.lam)
         path = factorize_path(
-            X, H, V, S=S, lams=lams, solver=solver, max_iter=_MAX_ITER, tol=_TOL, backend=backend
-        )
-        for lam, result in zip(lams, path, strict=True):
+            X, H, V, S=S, lams=grid.lam, solver=solver, max_iter=_MAX_ITER, warm_iter=_WARM_ITER,
+            tol=_TOL, backend=backend,
+        )  # fmt: skip
+        for lam, result in path:
             codes.update(_map_labeled(X, result.V, labels, lam, grid.map_iter, backend))
         folds.append(Fold(codes, labels, left, hidden))
     if not folds:
@@ -161,7 +162,9 @@ def _map_labeled(
     X = X[np.flatnonzero(labels.labeled)]
     V = parts_of(V).T.copy()
     root = gram_root(V).astype(V.dtype)
-    return {(lam, n): map_rows(X, V, n, backend) @ root for n in map_iters}
+    counts = sorted(map_iters)
+    maps = map_rows_each(X, V, counts, backend)
+    return {(lam, n): H @ root for n, H in zip(counts, maps, strict=True)}
 
 
 class Fold(NamedTuple):

@@ -89,10 +89,10 @@ def momentum_of(solver: str) -> Momentum | None:
 
 
 def chosen(solver: str, problem: Problem) -> str:
-    """Return the solver that a run will use: ``"cd"`` needs sweeps, ``"auto"`` is the fastest."""
-    if solver in ("auto", "cd"):
-        return "cd" if problem.can_sweep else "mue"
-    return solver
+    """Return the solver that a run will use: ``"cd"`` needs sweeps, ``"auto"`` is the model's."""
+    if solver == "auto":
+        solver = problem.default_solver
+    return "mue" if solver == "cd" and not problem.can_sweep else solver
 
 
 def minimize(
@@ -115,8 +115,7 @@ def minimize(
     state : dict of arrays
         The start. A problem that writes its updates in place writes them here.
     solver : {"auto", "mu", "mue", "cd"}
-        See the head of this module; ``"auto"`` is ``"cd"`` where the problem has sweeps, else
-        ``"mue"``.
+        See the head of this module; ``"auto"`` is what suits the problem.
     max_iter : int
         Iterations at most.
     tol : float

@@ -52,6 +52,10 @@ class Backend(Protocol):
 
     name: str
 
+    def coefficients(self, S: Any) -> Any:
+        """Make a sparse matrix ready that is only multiplied with factors, by ``@``."""
+        ...
+
     def factor(self, A: Any) -> Any:
         """Return a copy of a factor (n, r) as the kernels like it best, maybe with zero columns."""
         ...

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numba import get_num_threads, prange, set_num_threads
+from numba import get_num_threads, parallel_chunksize, prange, set_num_threads
 
 from marginparts._compiled import FAST_SUMS, IN_ORDER, compiled
 from marginparts._types import Array
@@ -39,6 +39,9 @@ AHEAD = 8
 
 #: Nonzeros times rank up to which one thread is enough.
 _SMALL = 1 << 17
+
+#: Tasks a thread takes at a time.
+AT_A_TIME = 4
 
 #: Tasks a pass is cut into: many more than cores, so that a slow core gets fewer.
 _TASKS = 256
@@ -92,6 +95,17 @@ def sum_plus(lines, sums, lo, hi, indices, data, T, weight):  # type: ignore[no-
     """Add ``weight * S[i] @ T`` to sums, S[i] a sparse row."""
     for p in range(lo, hi):
         add_scaled(lines, sums, weight * data[p], T, indices[p])
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def matmul(lines, tasks, indptr, indices, data, B, out):  # type: ignore[no-untyped-def]
+    """Write ``X @ B`` to ``out`` (n, r)."""
+    for t in prange(len(tasks) - 1):
+        sums = new_sums(lines, B)
+        for i in range(tasks[t], tasks[t + 1]):
+            clear(lines, sums)
+            sum_plus(lines, sums, indptr[i], indptr[i + 1], indices, data, B, B.dtype.type(1))
+            write(lines, sums, out, i)
 
 
 @compiled(fastmath=IN_ORDER, parallel=True)
@@ -234,13 +248,15 @@ def log_terms_block(X, fitted, floor):  # type: ignore[no-untyped-def]
 
 
 @contextmanager
-def threads(work: int) -> Iterator[None]:
+def threads(work: int, at_a_time: int = 0) -> Iterator[None]:
     """Run a small pass on one thread: waking others would cost more than the pass itself.
 
-    ``work`` is the number of nonzeros times the rank.
+    ``work`` is the number of nonzeros times the rank. In a larger pass a thread takes some tasks
+    at a time, so that one that is slow gets fewer; 0 shares them out beforehand.
     """
     if work > _SMALL:
-        yield
+        with parallel_chunksize(at_a_time):
+            yield
         return
     before = get_num_threads()
     set_num_threads(1)

@@ -10,6 +10,7 @@ and stay so.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
@@ -65,7 +66,12 @@ class SparseMatrix:
         return self.csr.indptr, self.csr.indices, self.csr.data
 
     def __matmul__(self, B: Array) -> Array:
-        return np.asarray(self.csr @ B)
+        if B.dtype != self.csr.dtype or _in_lines(B) is not B:
+            return np.asarray(self.csr @ B)
+        out = _whole_lines((self.shape[0], B.shape[1]), B.dtype)
+        with _tasks(self, B):
+            kernels.matmul(_lines(B), self.tasks, *self.arrays, B, out)
+        return out
 
 
 class NumbaBackend:
@@ -83,6 +89,10 @@ class NumbaBackend:
         if sparse:
             return SparseMatrix(sp.csr_array(X))
         return X.toarray() if sp.issparse(X) else X
+
+    def coefficients(self, S: Any) -> SparseMatrix:
+        """Wrap a sparse matrix."""
+        return SparseMatrix(sp.csr_array(S))
 
     def factor(self, A: Array) -> Array:
         """Return a copy of whole cache lines, each at its place in memory."""
@@ -113,7 +123,7 @@ class NumbaBackend:
             return _dense_ratio_matmul(X, A, B)
         r, A, B = A.shape[1], _in_lines(A), _in_lines(B)
         out = _whole_lines(A.shape, A.dtype)
-        with kernels.threads(X.csr.nnz * A.shape[1]):
+        with _tasks(X, A):
             kernels.ratio_matmul(_lines(A), X.tasks, *X.arrays, A, B, _floor(A), out)
         return self.release(out, r)
 
@@ -121,7 +131,7 @@ class NumbaBackend:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
         if isinstance(X, SparseMatrix):
             A, B = _in_lines(A), _in_lines(B)
-            with kernels.threads(X.csr.nnz * A.shape[1]):
+            with _tasks(X, A):
                 terms = kernels.log_terms(_lines(A), X.tasks, *X.arrays, A, B, _floor(A)).sum()
         else:
             terms = sum(
@@ -212,7 +222,7 @@ class _SparsePass:
         self.lines, self.floor = _lines(self.A), _floor(self.A)
 
     def half_step(self) -> Step:
-        with kernels.threads(self.X.csr.nnz * self.A.shape[1]):
+        with _tasks(self.X, self.A):
             kernels.half_step(
                 self.lines, self.X.tasks, *self.X.arrays, self.A, self.B, self.den, self.inverse,
                 self.weight, self.also, self.plus, self.floor, self.out, self.gauge,
@@ -220,7 +230,7 @@ class _SparsePass:
         return self._done()
 
     def sweep(self, sweeps: int, settled: float) -> Step:
-        with kernels.threads(self.X.csr.nnz * self.A.shape[1]):
+        with _tasks(self.X, self.A):
             sweep(
                 self.lines, self.X.tasks, *self.X.arrays, self.A, self.B, self.den, self.inverse,
                 self.weight, self.also, self.plus, self.floor, sweeps, self.A.dtype.type(settled),
@@ -233,6 +243,11 @@ class _SparsePass:
         if not len(self.gauge):
             return Step(new)
         return Step(new, relative_violation(*self.gauge.sum(axis=0)))
+
+
+def _tasks(X: SparseMatrix, A: Array) -> AbstractContextManager[None]:
+    """Threads for one pass over the tasks of a matrix."""
+    return kernels.threads(X.csr.nnz * A.shape[1], kernels.AT_A_TIME)
 
 
 def _lines(A: Array) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ class MultiplicativeProblem:
     """What the models with a squared loss have in common: NumPy factors and no sweeps."""
 
     can_sweep = False
+    default_solver = "mue"
 
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
         """Return a point ahead of a factor, for extrapolation."""

@@ -55,13 +55,27 @@ class NMFAlphaProblem:
 
     @cached_property
     def St(self) -> Any:
-        """``S.T`` by rows."""
-        return self.S.T.tocsr()
+        """``S.T`` by rows, as the backend likes it."""
+        return self.backend.coefficients(self.S.T.tocsr())
 
     @cached_property
+    def s(self) -> Array:
+        """Row sums of S (n,)."""
+        return np.asarray(self.S.sum(axis=1)).ravel()
+
+    @property
     def row_weight(self) -> Array:
-        """``1 + lam * s`` (n,), s the row sums of S: the row part of eq. 16's denominator."""
-        return np.asarray(1 + self.lam * np.asarray(self.S.sum(axis=1)).ravel())
+        """``1 + lam * s`` (n,): the row part of eq. 16's denominator."""
+        return np.asarray(1 + self.lam * self.s)
+
+    @property
+    def default_solver(self) -> str:
+        """``"cd"`` for plain NMF, ``"mue"`` with margin components.
+
+        Sweeps lower either loss faster. But parts that follow the margin components so closely
+        are sparser and make worse features: up to two points of accuracy on MNIST.
+        """
+        return "mue" if self.supervised else "cd"
 
     @property
     def can_sweep(self) -> bool:

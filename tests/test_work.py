@@ -1,0 +1,138 @@
+"""How much work is done, counted and not timed: passes, copies, allocations, iterations."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from marginparts import margin_directions, nmf_alpha, nmf_alpha_path
+from marginparts.backends import _numba_kernels, numba_cpu
+from marginparts.backends.numba_cpu import NumbaBackend
+from marginparts.datasets import load_docstrings
+from marginparts.factorization import map_rows, margin_components
+from oracle import BACKENDS
+
+pytestmark = pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
+
+
+class Counting(NumbaBackend):
+    """Counts the nonzeros that its kernels go over."""
+
+    def __init__(self):
+        self.updates = self.looks = 0
+
+    def half_step(self, X, *args, also=None, **options):
+        self.updates += X.csr.nnz + (0 if also is None else also.X.csr.nnz)
+        return super().half_step(X, *args, also=also, **options)
+
+    def sweep(self, X, *args, also=None, **options):
+        self.updates += X.csr.nnz + (0 if also is None else also.X.csr.nnz)
+        return super().sweep(X, *args, also=also, **options)
+
+    def ratio_matmul(self, X, *args):
+        self.updates += X.csr.nnz
+        return super().ratio_matmul(X, *args)
+
+    def divergence(self, X, *args):
+        self.looks += X.csr.nnz
+        return super().divergence(X, *args)
+
+
+@pytest.fixture(scope="module")
+def documents():
+    data = load_docstrings()
+    X = sp.csr_array(data.data, dtype=np.float32)
+    y = np.where(np.arange(X.shape[0]) % 5 == 0, data.target, -1)
+    return X, y, sp.csr_array(margin_directions(X, y, random_state=0))
+
+
+@pytest.mark.parametrize("solver", ["mu", "mue", "cd"])
+@pytest.mark.parametrize("supervised", [False, True])
+def test_an_iteration_goes_over_the_data_once_for_each_factor(documents, solver, supervised):
+    X, _, S = documents
+    backend = Counting()
+    result = nmf_alpha(
+        X, 32, S=S if supervised else None, solver=solver, random_state=0, max_iter=20, tol=0,
+        backend=backend,
+    )  # fmt: skip
+    assert result.n_iter == 20
+    nonzeros = X.nnz + (margin_components(S, X).nnz if supervised else 0)
+    assert backend.updates == 20 * 2 * nonzeros
+    # large enough to be looked at every tenth iteration, or fifth for sweeps, and at the start
+    assert backend.looks == (5 if solver == "cd" else 3) * nonzeros
+
+
+def test_a_map_goes_over_the_data_once_for_each_update(documents):
+    X, _, _ = documents
+    V = np.random.default_rng(0).random((X.shape[1], 32), dtype=np.float32)
+    backend = Counting()
+    map_rows(X, V, 7, backend)
+    assert (backend.updates, backend.looks) == (7 * X.nnz, 0)
+    backend = Counting()
+    map_rows(X, V, None, backend)
+    assert (backend.updates, backend.looks) == (8 * X.nnz, 0)
+
+
+def test_a_path_makes_transposes_and_margin_components_once(documents, monkeypatch):
+    X, _, S = documents
+    cuts, products = [], []
+
+    def counted_tasks(indptr):
+        cuts.append(len(indptr))
+        return row_tasks(indptr)
+
+    def counted_components(S, X):
+        products.append(S.shape)
+        return margin_components(S, X)
+
+    row_tasks = _numba_kernels.row_tasks
+    monkeypatch.setattr(numba_cpu.kernels, "row_tasks", counted_tasks)
+    monkeypatch.setattr("marginparts.factorization.margin_components", counted_components)
+    path = nmf_alpha_path(X, 8, S=S, lams=(0.3, 1, 3, 10), random_state=0, max_iter=3, tol=0)
+    assert len(path) == 4
+    assert len(products) == 1
+    # X by rows and by columns, XS and S.T by rows: each is cut into tasks once
+    assert sorted(cuts) == sorted(m + 1 for m in (*X.shape, S.shape[1], S.shape[1]))
+
+
+def test_a_path_costs_less_than_its_fits_apart(documents):
+    X, _, S = documents
+    lams, options = (0.3, 1.0, 3.0, 10.0), {"S": S, "random_state": 0, "solver": "cd"}
+    path = nmf_alpha_path(X, 16, lams=lams, **options)
+    alone = [nmf_alpha(X, 16, lam=lam, **options) for lam in lams]
+    # a path of four costs about two fits, and is about as good
+    assert sum(result.n_iter for result in path) < 0.6 * sum(result.n_iter for result in alone)
+    for warm, cold in zip(path, alone, strict=True):
+        assert warm.losses[-1] < 1.02 * cold.losses[-1]
+
+
+@pytest.mark.parametrize("solver", ["mu", "mue", "cd"])
+def test_iterations_allocate_no_further_factors(solver):
+    """After the first few, updates are written over what is no longer needed."""
+    n, d, r = 6000, 8000, 64
+    X = sp.random_array((n, d), density=0.002, format="csr", dtype=np.float32,
+                        rng=np.random.default_rng(0))  # fmt: skip
+    grown = []
+
+    def measure(progress):
+        current, peak = tracemalloc.get_traced_memory()
+        grown.append(peak - current)
+        tracemalloc.reset_peak()
+
+    tracemalloc.start()
+    try:
+        nmf_alpha(X, r, solver=solver, random_state=0, max_iter=40, tol=0, callback=measure)
+    finally:
+        tracemalloc.stop()
+    assert len(grown) >= 4
+    assert max(grown[1:]) < 0.3 * 4 * r * min(n, d)
+
+
+@pytest.mark.parametrize(("solver", "most"), [("mu", 70), ("mue", 45), ("cd", 15)])
+def test_iterations_to_a_fixed_gap(documents, solver, most):
+    X, _, _ = documents
+    losses = nmf_alpha(X, 16, solver=solver, random_state=0, max_iter=100, tol=0).history
+    best = nmf_alpha(X, 16, solver="mu", random_state=0, max_iter=100, tol=0).losses[-1]
+    reached = next(check.iteration for check in losses if check.loss <= 1.005 * best)
+    assert reached <= most
