@@ -97,6 +97,48 @@ def _step(t, u, g, h, pull, least):  # type: ignore[no-untyped-def]
     return new if new >= 0 and new < np.inf else t
 
 
+@compiled(inline="always")
+def _find_moving(line, row, G, den, w, floor, first, moving):  # type: ignore[no-untyped-def]
+    """Write which entries of one line move to ``moving``, and return how many.
+
+    Those at zero only do in the ``first`` sweep, and only where the loss would fall.
+    """
+    width, n = len(moving), 0
+    for k in range(line * width, (line + 1) * width):
+        u = w * den[0, k]
+        if u > floor and (row[0, k] > 0 or (first and G[0, k] > u)):
+            moving[n] = k
+            n += 1
+        else:
+            row[0, k] = u - u
+    return n
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def _descend(line, moving, n, x, fit, tile, m, row, den, w, pull, least):  # type: ignore[no-untyped-def]
+    """Step along the n moving entries of one line, and return the most mass that moved."""
+    first = line * len(moving)
+    most = least - least
+    moved, delta = (moving[0] - first) * m, most
+    for q in range(n):
+        k = moving[q]
+        b, u = (k - first) * m, w * den[0, k]
+        g, h = move_and_sum(x, fit, tile, b, moved, delta, m)
+        new = _step(row[0, k], u, g, h, pull[0, k], least / u)
+        moved, delta = b, new - row[0, k]
+        most = max(most, abs(delta) * u)
+        row[0, k] = new
+    move(fit, tile, moved, delta, m)
+    return most
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def _multiply(row, G, pull, inverse, w):  # type: ignore[no-untyped-def]
+    """Take a multiplicative step with the whole row."""
+    for k in range(row.shape[1]):
+        row[0, k] = (row[0, k] * G[0, k] + pull[0, k]) * inverse[0, k] / w
+
+
 @compiled(fastmath=IN_ORDER, parallel=True)
 def sweep(  # type: ignore[no-untyped-def]
     lines, tasks, indptr, indices, data, A, B, den, inverse, weight, also, plus, floor, sweeps,
@@ -124,12 +166,13 @@ def sweep(  # type: ignore[no-untyped-def]
         x, fit = np.empty(longest, A.dtype), np.empty(longest, A.dtype)
         tile = np.empty(width * longest, A.dtype)
         sums = new_sums(lines, A)
-        G, pull = np.empty((1, r), A.dtype), np.zeros((1, r), A.dtype)
         row, moving = np.empty((1, r), A.dtype), np.empty(width, np.int64)
+        G, pull = np.empty((1, r), A.dtype), np.zeros((1, r), A.dtype)
         for i in range(tasks[t], tasks[t + 1]):
-            lo, hi = indptr[i], indptr[i + 1]
-            m1, m_real = _padded(hi - lo, width), hi - lo
-            m = m1
+            # read the row: nonzeros of X, then of the second matrix, each padded to whole lines
+            lo, hi, lo2, hi2 = indptr[i], indptr[i + 1], 0, 0
+            m1 = m = _padded(hi - lo, width)
+            w = one if len(weight) == 0 else weight[i]
             clear(lines, sums)
             if len(ptr3) > 0:
                 sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
@@ -137,63 +180,45 @@ def sweep(  # type: ignore[no-untyped-def]
             _read_row(lines, sums, lo, hi, indices, data, A, i, B, one, floor, x, fit, 0)
             if len(ptr2) > 0:
                 lo2, hi2 = ptr2[i], ptr2[i + 1]
-                m, m_real = m1 + _padded(hi2 - lo2, width), m_real + hi2 - lo2
+                m = m1 + _padded(hi2 - lo2, width)
                 _read_row(lines, sums, lo2, hi2, idx2, x2, A, i, B2, weight2, floor, x, fit, m1)
-            w = one if len(weight) == 0 else weight[i]
             if len(gauge) > 0:
                 mass, worst = violation(lines, sums, A, i, den, w)
                 gauge[t, 0] += mass
                 gauge[t, 1] += worst
             write(lines, sums, G, 0)
-            mass, n_moving = dot(lines, A, i, G, 0), 0
+            least, n_moving = least_share * dot(lines, A, i, G, 0), 0
             for k in range(r):
                 row[0, k] = A[i, k]
                 n_moving += row[0, k] > 0
                 G[0, k] -= pull[0, k]
                 pull[0, k] *= row[0, k]
-            if n_moving > _MANY * m_real:
-                for s in range(_STEPS):
-                    for k in range(r):
-                        row[0, k] = (row[0, k] * G[0, k] + pull[0, k]) * inverse[0, k] / w
-                    if s + 1 < _STEPS:
-                        clear(lines, sums)
-                        _add_row(lines, sums, lo, hi, indices, x, 0, row, B, floor)
-                        if len(ptr2) > 0:
-                            _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
-                        write(lines, sums, G, 0)
-                for k in range(r):
-                    small = row[0, k] * w * den[0, k] < least_share * mass
-                    out[i, k] = zero if small and pull[0, k] == 0 else row[0, k]
-                continue
-            for s in range(sweeps):
-                moved_most = zero
-                for line in range(r // width):
-                    n = 0
-                    for k in range(line * width, (line + 1) * width):
-                        u = w * den[0, k]
-                        if u > floor and (row[0, k] > 0 or (s == 0 and G[0, k] > u)):
-                            moving[n] = k
-                            n += 1
-                        else:
-                            row[0, k] = zero
-                    if n == 0:
-                        continue
-                    _read_columns(lo, hi, indices, B, line, tile, m, 0)
+
+            if n_moving > _MANY * (hi - lo + hi2 - lo2):
+                for _ in range(_STEPS - 1):
+                    _multiply(row, G, pull, inverse, w)
+                    clear(lines, sums)
+                    _add_row(lines, sums, lo, hi, indices, x, 0, row, B, floor)
                     if len(ptr2) > 0:
-                        _read_columns(lo2, hi2, idx2, B2, line, tile, m, m1)
-                    moved, delta = (moving[0] - line * width) * m, zero
-                    for q in range(n):
-                        k = moving[q]
-                        b = (k - line * width) * m
-                        g, h = move_and_sum(x, fit, tile, b, moved, delta, m)
-                        u = w * den[0, k]
-                        new = _step(row[0, k], u, g, h, pull[0, k], least_share * mass / u)
-                        moved, delta = b, new - row[0, k]
-                        moved_most = max(moved_most, abs(delta) * u)
-                        row[0, k] = new
-                    if s + 1 < sweeps or line + 1 < r // width:
-                        move(fit, tile, moved, delta, m)
-                if moved_most <= settled * mass:
+                        _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
+                    write(lines, sums, G, 0)
+                _multiply(row, G, pull, inverse, w)
+                for k in range(r):
+                    small = row[0, k] * w * den[0, k] < least and pull[0, k] == 0
+                    out[i, k] = zero if small else row[0, k]
+                continue
+
+            for s in range(sweeps):
+                most = zero
+                for line in range(r // width):
+                    n = _find_moving(line, row, G, den, w, floor, s == 0, moving)
+                    if n > 0:
+                        _read_columns(lo, hi, indices, B, line, tile, m, 0)
+                        if len(ptr2) > 0:
+                            _read_columns(lo2, hi2, idx2, B2, line, tile, m, m1)
+                        moved = _descend(line, moving, n, x, fit, tile, m, row, den, w, pull, least)
+                        most = max(most, moved)
+                if most * least_share <= settled * least:
                     break
             for k in range(r):
                 out[i, k] = row[0, k]
