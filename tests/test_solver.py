@@ -183,6 +183,29 @@ def test_a_rise_is_taken_back_and_followed_by_plain_steps():
     assert_allclose(losses[-1], Cliff().loss(run.state))
 
 
+class Rough(Approach):
+    """A loss that rounding keeps from falling: every look but the first is a rise."""
+
+    def loss(self, state):
+        self.looks += 1
+        return 1.0 + 1e-12 * self.looks
+
+
+@pytest.mark.parametrize("size", [1, 200_000])  # looked at often and seldom
+def test_a_loss_that_only_rises_ends_the_run_and_keeps_its_start(size):
+    run = minimize(Rough(), start(0.5, size), solver="mue", max_iter=500, tol=1e-6)
+    assert run.stop is Stop.CONVERGED
+    assert run.n_iter <= 3 * WINDOW
+    assert_array_equal(run.state["x"], 0.5)
+
+
+def test_a_callback_is_asked_at_every_look_also_after_a_rise():
+    seen = []
+    minimize(Rough(), start(0.5), solver="mue", max_iter=12, tol=0, callback=seen.append)
+    assert [progress.iteration for progress in seen] == list(range(1, 13))
+    assert {progress.loss for progress in seen} == {1.0 + 1e-12}
+
+
 @pytest.mark.parametrize("max_iter", [25, 30])
 def test_large_problems_are_looked_at_every_tenth_iteration_and_at_the_end(max_iter):
     problem = Approach()

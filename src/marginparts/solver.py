@@ -154,18 +154,19 @@ def minimize(
         if not look:
             continue
         loss = problem.loss(state)
-        if momentum is not None and loss > history[-1].loss:
+        seconds = time.perf_counter() - began
+        rose = momentum is not None and loss > history[-1].loss
+        if momentum is not None and rose:
             logger.debug("iteration %d: the loss rose; back to plain steps", iteration)
             momentum.restart()
             state, plain_until = good.restore(state), iteration + every
-            continue
-        good.keep(state)
-        seconds = time.perf_counter() - began
-        history.append(Check(iteration, loss, seconds, residual, _nonzeros(state)))
-        stop = _reason_to_stop(history, tol)
-        if callback is not None and callback(
-            Progress(iteration, max_iter, loss, seconds, residual)
-        ):
+        else:
+            good.keep(state)
+            history.append(Check(iteration, loss, seconds, residual, _nonzeros(state)))
+        # a step ahead that failed is no reason to stop before a plain one was tried
+        stop = None if rose and ahead is not None else _reason_to_stop(history, iteration, tol)
+        progress = Progress(iteration, max_iter, history[-1].loss, seconds, residual)
+        if callback is not None and callback(progress):
             stop = Stop.CALLBACK
         if stop is not None:
             return Run(state, history, iteration, stop, solver)
@@ -237,8 +238,8 @@ def _nonzeros(state: State) -> dict[str, int]:
     return {block: int(np.count_nonzero(factor)) for block, factor in state.items()}
 
 
-def _reason_to_stop(history: list[Check], tol: float) -> Stop | None:
-    """Compare the last look at the loss with the one a window before it."""
+def _reason_to_stop(history: list[Check], iteration: int, tol: float) -> Stop | None:
+    """Compare the last good look at the loss with the one a window ago."""
     now = history[-1]
     if tol <= 0:
         return None
@@ -246,7 +247,7 @@ def _reason_to_stop(history: list[Check], tol: float) -> Stop | None:
         return Stop.EXACT
     if now.residual <= tol:
         return Stop.STATIONARY
-    before = next((c for c in reversed(history) if c.iteration <= now.iteration - WINDOW), None)
+    before = next((c for c in reversed(history) if c.iteration <= iteration - WINDOW), None)
     if before is not None and before.loss - now.loss <= tol * before.loss:
         return Stop.CONVERGED
     return None
