@@ -224,7 +224,7 @@ def factorize_path(
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
     problem = NMFAlphaProblem(kernels, X=kernels.prepare(X))
     if S is not None and S.shape[1] > 0:
-        problem.S = S
+        problem.S = kernels.coefficients(S)
         problem.XS = kernels.prepare(margin_components(S, X), like=problem.X)
     r, balance = V.shape[1], extreme_balance(H, V)
     if balance != 1:

@@ -53,7 +53,7 @@ class Backend(Protocol):
     name: str
 
     def coefficients(self, S: Any) -> Any:
-        """Make a sparse matrix ready that is only multiplied with factors, by ``@``."""
+        """Make a sparse matrix ready that is only multiplied with factors, it and its ``.T``."""
         ...
 
     def factor(self, A: Any) -> Any:

@@ -91,6 +91,16 @@ def sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, weight, floor
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
+def sum_near_ratios(lines, sums, lo, hi, indices, data, A, i, B, weight, floor):  # type: ignore[no-untyped-def]
+    """`sum_ratios` for a B of few rows: it is in the cache, and no row of X is long."""
+    for p in range(lo, hi):
+        j = indices[p]
+        fitted = dot(lines, A, i, B, j)
+        if fitted > floor:
+            add_scaled(lines, sums, weight * data[p] / fitted, B, j)
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
 def sum_plus(lines, sums, lo, hi, indices, data, T, weight):  # type: ignore[no-untyped-def]
     """Add ``weight * S[i] @ T`` to sums, S[i] a sparse row."""
     for p in range(lo, hi):
@@ -146,7 +156,7 @@ def half_step(  # type: ignore[no-untyped-def]
             sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
             if len(ptr2) > 0:
                 lo, hi = ptr2[i], ptr2[i + 1]
-                sum_ratios(lines, sums, total, lo, hi, idx2, x2, A, i, B2, weight2, floor)
+                sum_near_ratios(lines, sums, lo, hi, idx2, x2, A, i, B2, weight2, floor)
             if len(ptr3) > 0:
                 sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
             w = one if len(weight) == 0 else weight[i]

@@ -66,7 +66,7 @@ class SparseMatrix:
         return self.csr.indptr, self.csr.indices, self.csr.data
 
     def __matmul__(self, B: Array) -> Array:
-        if B.dtype != self.csr.dtype or _in_lines(B) is not B:
+        if B.dtype != self.csr.dtype or B.ndim == 1 or _in_lines(B) is not B:
             return np.asarray(self.csr @ B)
         out = _whole_lines((self.shape[0], B.shape[1]), B.dtype)
         with _tasks(self, B):
@@ -87,12 +87,12 @@ class NumbaBackend:
             sparse = sp.issparse(X) or X.size <= _SMALL_DENSE
             sparse = sparse or np.count_nonzero(X) < _SPARSE_PAYS * X.size
         if sparse:
-            return SparseMatrix(sp.csr_array(X))
+            return SparseMatrix(_with_short_indices(X))
         return X.toarray() if sp.issparse(X) else X
 
     def coefficients(self, S: Any) -> SparseMatrix:
         """Wrap a sparse matrix."""
-        return SparseMatrix(sp.csr_array(S))
+        return SparseMatrix(_with_short_indices(S))
 
     def factor(self, A: Array) -> Array:
         """Return a copy of whole cache lines, each at its place in memory."""
@@ -208,8 +208,8 @@ class _SparsePass:
         if also is not None:
             self.also = (*also.X.arrays, _in_lines(also.B), dtype(also.weight))
         if plus is not None:
-            S, T = plus.S, _in_lines(plus.T)
-            self.plus = (S.indptr, S.indices, S.data, T, dtype(plus.weight))
+            S = plus.S if isinstance(plus.S, SparseMatrix) else NumbaBackend().coefficients(plus.S)
+            self.plus = (*S.arrays, _in_lines(plus.T), dtype(plus.weight))
         self.den = np.zeros((1, self.A.shape[1]), A.dtype)
         self.den[0, : len(den)] = den
         self.inverse = np.zeros_like(self.den)
@@ -245,9 +245,18 @@ class _SparsePass:
         return Step(new, relative_violation(*self.gauge.sum(axis=0)))
 
 
+def _with_short_indices(X: Any) -> sp.csr_array:
+    """Return CSR data with indices of 32 bits where they suffice: less to read, one kernel."""
+    X = sp.csr_array(X)
+    if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:
+        arrays = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        X = sp.csr_array(arrays, shape=X.shape, copy=False)
+    return X
+
+
 def _tasks(X: SparseMatrix, A: Array) -> AbstractContextManager[None]:
     """Threads for one pass over the tasks of a matrix."""
-    return kernels.threads(X.csr.nnz * A.shape[1], kernels.AT_A_TIME)
+    return kernels.threads(X.csr.nnz * A.shape[1], 1 + len(X.tasks) // 64)
 
 
 def _lines(A: Array) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ class NMFAlphaProblem:
     backend : Backend
         Where the kernels run.
     X : (n, d) prepared matrix
-    S : (n, 2p) sparse or None
+    S : (n, 2p) sparse, or what `Backend.coefficients` makes of it, or None
         Nonnegative dual coefficients, a zero row for every unlabeled sample.
     XS : (2p, d) prepared matrix or None
         ``S.T @ X``: the margin components as further samples.
@@ -54,14 +54,9 @@ class NMFAlphaProblem:
         return self.S is not None and self.lam > 0
 
     @cached_property
-    def St(self) -> Any:
-        """``S.T`` by rows, as the backend likes it."""
-        return self.backend.coefficients(self.S.T.tocsr())
-
-    @cached_property
     def s(self) -> Array:
         """Row sums of S (n,)."""
-        return np.asarray(self.S.sum(axis=1)).ravel()
+        return np.asarray(self.S @ np.ones(self.S.shape[1]))
 
     @property
     def row_weight(self) -> Array:
@@ -108,7 +103,7 @@ class NMFAlphaProblem:
         column_sums = self.backend.column_sums
         if not self.supervised:
             return step(self.X.T, V, H, column_sums(H), **options)  # eq. 3
-        HS = self.St @ H
+        HS = self.S.T @ H
         den = column_sums(H) + self.lam * column_sums(HS)
         also = Also(self.XS.T, HS, self.lam)
         return step(self.X.T, V, H, den, also=also, **options)  # eq. 15
@@ -117,7 +112,7 @@ class NMFAlphaProblem:
         u = self.backend.column_sums(V)
         if not self.supervised:
             return step(self.X, H, V, u, **options)  # eq. 4
-        T = self.backend.ratio_matmul(self.XS, self.St @ H, V)
+        T = self.backend.ratio_matmul(self.XS, self.S.T @ H, V)
         plus = Plus(self.S, T, self.lam)
         return step(self.X, H, V, u, weight=self.row_weight, plus=plus, **options)  # eq. 16
 
@@ -130,5 +125,5 @@ class NMFAlphaProblem:
         V, H = state["V"], state["H"]
         loss = self.backend.divergence(self.X, H, V)  # eq. 2
         if self.supervised:
-            loss += self.lam * self.backend.divergence(self.XS, self.St @ H, V)
+            loss += self.lam * self.backend.divergence(self.XS, self.S.T @ H, V)
         return loss
