@@ -45,7 +45,7 @@ def drawn(n: int, d: int) -> SparseMatrix:
     X = SparseMatrix(power_law_counts(n, d, log_length=_LOG_LENGTH))
     X.T  # noqa: B018 - it is made when first asked for
     seconds = time.perf_counter() - began
-    print(f"{n} x {d}, {X.csr.nnz} nonzeros (drawn in {seconds:.0f} s)", flush=True)
+    print(f"{n} x {d}, {X.nnz} nonzeros (drawn in {seconds:.0f} s)", flush=True)
     return X
 
 
@@ -60,7 +60,7 @@ def measure(table: Table, series: str, X: SparseMatrix, r: int, threads: int, ro
     times = race(entrants, rounds, settle=True)
     for (name, what), found in times.items():
         ratio = found.median_seconds / times["marginparts", what].median_seconds
-        cost = 1e9 * found.median_seconds / X.csr.nnz
+        cost = 1e9 * found.median_seconds / X.nnz
         table.add(
             series=series, method=name, measured=what, rank=r, threads=threads,
             nanoseconds_per_nonzero=round(cost, 3), ratio=round(ratio, 3), **found._asdict(),
@@ -85,7 +85,7 @@ def main() -> None:
     table = Table("scaling", COLUMNS, quick)
     for n, d in SIZES[: 1 if quick else options.largest]:
         X = drawn(n // 20, d // 4) if quick else drawn(n, d)
-        rounds = 3 if quick else max(5, min(31, round(1e8 / X.csr.nnz)))
+        rounds = 3 if quick else max(5, min(31, round(1e8 / X.nnz)))
         measure(table, "nonzeros", X, 64, most, rounds)
         del X
     X = drawn(600, 3000) if quick else drawn(*MIDDLE)

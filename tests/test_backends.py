@@ -127,6 +127,33 @@ def test_half_step_is_its_formula(backend, kind, with_also, with_plus, weighted,
     assert_allclose(told.violation, gap.sum() / mass.sum(), rtol=rtol)
 
 
+@pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
+@pytest.mark.parametrize("gauge", [False, True])
+@dtypes
+def test_a_large_factor_is_gathered_from_in_pieces(monkeypatch, dtype, rtol, gauge):
+    from marginparts.backends import numba_cpu
+
+    X, A, B = (M.astype(dtype) for M in data((300, 40), r=7))
+    A[::5, 2] = 0
+    kernels = get_backend("numba")
+    also = Also(kernels.coefficients(X[:40, :6].copy()), B[:6].copy(), 0.3)
+
+    def step():
+        P = kernels.prepare(X)
+        den = A.sum(axis=0)
+        return P, kernels.half_step(P.T, B, A, den, also=also, gauge=gauge)
+
+    whole, expected = step()
+    assert not whole.T.pieces(kernels.factor(A))
+    monkeypatch.setattr(numba_cpu, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(numba_cpu, "_PIECE_BYTES", 5000)
+    pieced, found = step()
+    assert len(pieced.T.pieces(kernels.factor(A))) > 3
+    assert_allclose(found.factor, expected.factor, rtol=rtol)
+    if gauge:
+        assert_allclose(found.violation, expected.violation, rtol=rtol)
+
+
 @backends
 @kinds
 def test_both_kernels_skip_entries_that_cannot_be_explained(backend, kind):

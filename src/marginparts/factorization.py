@@ -289,7 +289,7 @@ def map_rows_each(
     step = max(1, _CHUNK // r)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=1e-4)
+        problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=3e-4)
         H = kernels.factor(np.repeat(flat, rows.stop - rows.start, axis=0))
         done = 0
         for count, out in zip(counts, maps, strict=True):
@@ -308,7 +308,7 @@ def map_rows_each(
 
 def _to_the_optimum(problem: NMFAlphaProblem) -> tuple[str, int]:
     """Return a solver and a number of iterations that bring every row close to its optimum."""
-    return ("cd", WARM_UP + 5) if problem.can_sweep else ("mu", 400)
+    return ("cd", WARM_UP + 4) if problem.can_sweep else ("mu", 400)
 
 
 def _as_result(run: Run, V: Array, H: Array, scale: float, balance: float) -> Result:

@@ -23,6 +23,7 @@ from marginparts.backends._vectors import (
     flush_denormals,
     new_sums,
     prefetch,
+    read,
     restore_mode,
     spill,
     unspill,
@@ -119,15 +120,20 @@ def matmul(lines, tasks, indptr, indices, data, B, out):  # type: ignore[no-unty
 
 
 @compiled(fastmath=IN_ORDER, parallel=True)
-def ratio_matmul(lines, tasks, indptr, indices, data, A, B, floor, out):  # type: ignore[no-untyped-def]
-    """Write ``(X / (A @ B.T)) @ B`` to ``out`` (n, r)."""
+def ratio_matmul(lines, tasks, indptr, indices, data, A, B, floor, out, add):  # type: ignore[no-untyped-def]
+    """Write ``(X / (A @ B.T)) @ B`` to ``out`` (n, r), or add it to what is there."""
     one = A.dtype.type(1)
     for t in prange(len(tasks) - 1):
         mode = flush_denormals()
         sums, total = new_sums(lines, A), np.zeros((1, A.shape[1]))
         for i in range(tasks[t], tasks[t + 1]):
-            clear(lines, sums)
             lo, hi = indptr[i], indptr[i + 1]
+            if add and lo == hi:
+                continue
+            if add:
+                read(lines, sums, out, i)
+            else:
+                clear(lines, sums)
             sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
             write(lines, sums, out, i)
         restore_mode(mode)
@@ -135,14 +141,15 @@ def ratio_matmul(lines, tasks, indptr, indices, data, A, B, floor, out):  # type
 
 @compiled(fastmath=IN_ORDER, parallel=True)
 def half_step(  # type: ignore[no-untyped-def]
-    lines, tasks, indptr, indices, data, A, B, den, inverse, weight, also, plus, floor, out, gauge
-):
+    lines, tasks, indptr, indices, data, A, B, den, inverse, weight, also, plus, floor, out, gauge,
+    begun,
+):  # fmt: skip
     """Write ``A * (ratio_matmul + also + plus) * inverse / weight[:, None]`` to ``out`` (n, r).
 
     ``also`` is (indptr, indices, data, B, weight) of a second matrix with the same rows, ``plus``
     is (indptr, indices, data, T, weight) of ``S @ T``; an empty ``indptr`` leaves one out.
-    ``out`` may be A itself. ``gauge`` (n_tasks, 2) gets each task's mass and violation; an empty
-    one leaves them out.
+    ``out`` may be A itself. ``gauge`` (n_tasks, 2) gets each task's mass and violation, ``begun``
+    (n, r) is a part of the numerator that is there already; empty ones leave them out.
     """
     one = A.dtype.type(1)
     ptr2, idx2, x2, B2, weight2 = also
@@ -151,7 +158,10 @@ def half_step(  # type: ignore[no-untyped-def]
         mode = flush_denormals()
         sums, total = new_sums(lines, A), np.zeros((1, A.shape[1]))
         for i in range(tasks[t], tasks[t + 1]):
-            clear(lines, sums)
+            if len(begun) > 0:
+                read(lines, sums, begun, i)
+            else:
+                clear(lines, sums)
             lo, hi = indptr[i], indptr[i + 1]
             sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
             if len(ptr2) > 0:
@@ -276,6 +286,7 @@ def threads(work: int, at_a_time: int = 0) -> Iterator[None]:
         set_num_threads(before)
 
 
-def no_rows(like: Any, B: Array) -> tuple[Any, ...]:
+def no_rows(B: Array) -> tuple[Any, ...]:
     """Return an absent ``also`` or ``plus``: the types of the real one, and no row pointers."""
-    return like.indptr[:0], like.indices[:0], like.data[:0], B, B.dtype.type(0)
+    index = np.empty(0, np.int32)
+    return index, index, B.ravel()[:0], B, B.dtype.type(0)

@@ -14,6 +14,7 @@ about it matters. LLVM splits a line into what the processor has, so this runs o
     prefetch(lines, B, j)                  B[j] will be read soon
     spill(lines, sums, total)              total += sums in float64, sums = 0
     unspill(lines, sums, total)            sums += total
+    read(lines, sums, A, i)                sums = A[i]
     write(lines, sums, out, i)             out[i] = sums
     write_step(lines, sums, A, i, q, scale, out)     out[i] = A[i] * sums * q[0] * scale
     violation(lines, sums, A, i, den, w)   how far row i is from optimal, see `docs/math.md`
@@ -293,6 +294,20 @@ def _widen(emit: _Emit, line: Any) -> Any:
     if emit.size == 8:
         return line
     return emit.builder.fpext(line, ir.VectorType(ir.DoubleType(), emit.width))
+
+
+@intrinsic
+def read(typing: Any, lines: Any, sums: Any, A: Any, i: Any) -> Any:
+    """Set sums to ``A[i]``."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        emit = _Emit(context, builder, sums.dtype)
+        rows = emit.row(A, args[2], args[3], lines.count)
+        for held, line in zip(emit.held(args[1], lines.count), rows, strict=True):
+            emit.store(emit.load(line), held)
+        return emit.nothing()
+
+    return types.void(lines, sums, A, types.int64), code
 
 
 @intrinsic

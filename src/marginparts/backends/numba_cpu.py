@@ -36,6 +36,10 @@ _BLOCK = 1 << 19
 #: near 1 for ranks up to 64, near 0.4 at 256).
 _SPARSE_PAYS = 0.5
 
+#: A gathered factor of more bytes than this does not stay in the cache. It is then gathered from in
+#: pieces that do, unless their rows would have fewer nonzeros than this on average.
+_LARGE_BYTES, _PIECE_BYTES, _WORTH_A_PASS = 1 << 24, 1 << 23, 4
+
 #: Entries up to which a dense matrix is treated as a sparse one without zeros: an update takes as
 #: long and coordinate descent gets much further, but the matrix takes four times the memory.
 _SMALL_DENSE = 1 << 23
@@ -44,21 +48,52 @@ _SMALL_DENSE = 1 << 23
 class SparseMatrix:
     """A CSR matrix; the cut of its rows into tasks and its transpose are made when needed."""
 
-    def __init__(self, csr: sp.csr_array, transpose: SparseMatrix | None = None) -> None:
-        self.csr = csr
-        self.shape = csr.shape
+    def __init__(self, csr: sp.csr_array | None, transpose: SparseMatrix | None = None) -> None:
+        if csr is not None:
+            self.csr = csr
         if transpose is not None:
             self.T = transpose
+        n, d = csr.shape if csr is not None else self.T.shape[::-1]
+        self.shape: tuple[int, int] = (n, d)
+        self.nnz: int = csr.nnz if csr is not None else self.T.nnz
+
+    @cached_property
+    def csr(self) -> sp.csr_array:
+        """The rows, from those of the transpose."""
+        return self.T.csr.T.tocsr()
 
     @cached_property
     def T(self) -> SparseMatrix:
         """The transpose, by rows as well."""
-        return SparseMatrix(self.csr.T.tocsr(), transpose=self)
+        return SparseMatrix(None, transpose=self)
 
     @cached_property
     def tasks(self) -> Array:
         """Bounds of the tasks, see `row_tasks`."""
         return kernels.row_tasks(self.csr.indptr)
+
+    def pieces(self, B: Array) -> list[tuple[slice, SparseMatrix]]:
+        """Cut the columns so that the rows of B that belong to a piece stay in the cache.
+
+        Returns nothing where B is small enough as a whole, where the other factor is larger still,
+        and where the rows of a piece would have too few nonzeros to be worth a pass of their own.
+        """
+        width = max(_PIECE_BYTES // (B.shape[1] * B.itemsize), 1)
+        n_pieces = -(-self.shape[1] // width)
+        small = B.nbytes <= _LARGE_BYTES or self.shape[0] > self.shape[1]
+        if small or self.nnz < _WORTH_A_PASS * self.shape[0] * n_pieces:
+            return []
+        if width not in self._pieces:
+            bounds = range(0, self.shape[1], width)
+            spans = [slice(first, min(first + width, self.shape[1])) for first in bounds]
+            self._pieces = {
+                width: [(span, SparseMatrix(self.T.csr[span].T.tocsr())) for span in spans]
+            }
+        return self._pieces[width]
+
+    @cached_property
+    def _pieces(self) -> dict[int, list[tuple[slice, SparseMatrix]]]:
+        return {}
 
     @property
     def arrays(self) -> tuple[Array, Array, Array]:
@@ -124,7 +159,7 @@ class NumbaBackend:
         r, A, B = A.shape[1], _in_lines(A), _in_lines(B)
         out = _whole_lines(A.shape, A.dtype)
         with _tasks(X, A):
-            kernels.ratio_matmul(_lines(A), X.tasks, *X.arrays, A, B, _floor(A), out)
+            kernels.ratio_matmul(_lines(A), X.tasks, *X.arrays, A, B, _floor(A), out, False)
         return self.release(out, r)
 
     def divergence(self, X: Any, A: Array, B: Array) -> float:
@@ -203,7 +238,7 @@ class _SparsePass:
         dtype = A.dtype.type
         self.rank, self.X = A.shape[1], X
         self.A, self.B = _in_lines(A), _in_lines(B)
-        absent = kernels.no_rows(X.csr, self.B)
+        absent = kernels.no_rows(self.B)
         self.also = self.plus = absent
         if also is not None:
             self.also = (*also.X.arrays, _in_lines(also.B), dtype(also.weight))
@@ -218,18 +253,37 @@ class _SparsePass:
         if out is None or out.shape != self.A.shape:
             out = _whole_lines(self.A.shape, A.dtype)
         self.out = out
-        self.gauge = np.zeros((len(X.tasks) - 1 if gauge else 0, 2))
+        self.gauge = np.zeros((1 if gauge else 0, 2))
         self.lines, self.floor = _lines(self.A), _floor(self.A)
 
     def half_step(self) -> Step:
-        with _tasks(self.X, self.A):
+        X, B, begun = self.X, self.B, self.B[:0]
+        pieces = X.pieces(B)
+        if pieces:
+            begun = np.zeros_like(self.A)
+            for columns, piece in pieces[:-1]:
+                self._add(piece, B[columns], begun)
+            columns, X = pieces[-1]
+            B = B[columns]
+        if len(self.gauge):
+            self.gauge = np.zeros((len(X.tasks) - 1, 2))
+        with _tasks(X, self.A):
             kernels.half_step(
-                self.lines, self.X.tasks, *self.X.arrays, self.A, self.B, self.den, self.inverse,
-                self.weight, self.also, self.plus, self.floor, self.out, self.gauge,
+                self.lines, X.tasks, *X.arrays, self.A, B, self.den, self.inverse, self.weight,
+                self.also, self.plus, self.floor, self.out, self.gauge, begun,
             )  # fmt: skip
         return self._done()
 
+    def _add(self, piece: SparseMatrix, B: Array, numerator: Array) -> None:
+        """Add the ratios of some columns to the numerator."""
+        with _tasks(piece, self.A):
+            kernels.ratio_matmul(
+                self.lines, piece.tasks, *piece.arrays, self.A, B, self.floor, numerator, True
+            )
+
     def sweep(self, sweeps: int, settled: float) -> Step:
+        if len(self.gauge):
+            self.gauge = np.zeros((len(self.X.tasks) - 1, 2))
         with _tasks(self.X, self.A):
             sweep(
                 self.lines, self.X.tasks, *self.X.arrays, self.A, self.B, self.den, self.inverse,
@@ -256,7 +310,7 @@ def _with_short_indices(X: Any) -> sp.csr_array:
 
 def _tasks(X: SparseMatrix, A: Array) -> AbstractContextManager[None]:
     """Threads for one pass over the tasks of a matrix."""
-    return kernels.threads(X.csr.nnz * A.shape[1], 1 + len(X.tasks) // 64)
+    return kernels.threads(X.nnz * A.shape[1], 1 + len(X.tasks) // 64)
 
 
 def _lines(A: Array) -> tuple[int, ...]:
