@@ -29,8 +29,12 @@ FLOORS = [
     ["estimators.nmf_alpha", "estimators.baselines", "estimators.transductive_svm"],
     ["estimators.classifier"],
     ["estimators"],
+    ["datasets._errors", "datasets._formats", "datasets.embedded"],
+    ["datasets._catalog"],
+    ["datasets.paper"],
+    ["datasets.download"],
     ["datasets"],
-    ["demo"],
+    ["demo", "_data_command"],
     ["cli"],
     [""],  # the package itself, which knows all public names
 ]

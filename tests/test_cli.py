@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from marginparts import __version__, demo
+from marginparts import __version__, datasets, demo
 from marginparts.cli import app
 
 
@@ -26,10 +26,11 @@ def test_version():
     assert run("--version").output == f"marginparts {__version__}\n"
 
 
-def test_help_names_the_demo():
+def test_help_names_the_commands():
     result = run("--help")
     assert result.exit_code == 0
     assert "demo" in result.output
+    assert "data" in result.output
 
 
 def test_demo_shows_every_method_within_80_columns(small_tasks):
@@ -56,3 +57,58 @@ def test_draws_hide_most_labels_and_keep_test_samples_apart(small_tasks):
     assert not (one.y_test[:50] == other.y_test[:50]).all()
     assert 0.03 < (one.y >= 0).mean() < 0.07
     assert len(one.y) + len(one.y_test) == len(small_tasks.y)
+
+
+NAMES = ["mnist", "news", "aviation", "aviation-500", "aviation-counts"]
+
+
+def test_data_list_says_what_is_here_within_80_columns(tmp_path):
+    folder = tmp_path / "siam2007"
+    folder.mkdir()
+    for file in datasets.PAPER_DATA["aviation-500"].files:
+        (folder / file).write_text("")
+    result = run("data", "list", "--data-dir", str(tmp_path))
+    assert result.exit_code == 0
+    *table, place = result.stdout.splitlines()
+    assert place == f"Looked in {tmp_path}"
+    assert max(len(line) for line in table) <= 80
+    rows = {line.split()[0]: line for line in table if line.split()[:1] and line[0] != " "}
+    assert [name for name in rows if name in NAMES] == NAMES
+    assert [name for name in NAMES if "not here" in rows[name]] == [
+        "mnist", "news", "aviation", "aviation-counts",
+    ]  # fmt: skip
+    assert rows["aviation-500"].split()[-5:] == ["21519", "7077", "500", "22", "siam2007"]
+    assert rows["news"].split()[-6:-2] == ["11269", "7505", "53975", "20"]
+
+
+def test_data_path_prints_the_folder_and_nothing_else(monkeypatch, tmp_path):
+    assert run("data", "path", "--data-dir", str(tmp_path)).stdout == f"{tmp_path}\n"
+    monkeypatch.setenv("MARGINPARTS_DATA", str(tmp_path / "data"))
+    assert run("data", "path").stdout == f"{tmp_path / 'data'}\n"
+
+
+def test_data_fetch_says_where_the_data_is(monkeypatch, tmp_path):
+    def fetch(name, data_dir, progress):
+        assert (name, data_dir) == ("mnist", tmp_path)
+        for total in (None, 10):
+            progress("train-images-idx3-ubyte.gz", 5, total)
+        return tmp_path / "mnist"
+
+    monkeypatch.setattr(datasets, "fetch", fetch)
+    result = run("data", "fetch", "mnist", "--data-dir", str(tmp_path))
+    assert result.exit_code == 0
+    assert result.stdout == f"mnist is in {tmp_path / 'mnist'}\n"
+
+
+def test_data_fetch_answers_an_unknown_name_with_one_sentence():
+    result = run("data", "fetch", "mnits", "--quiet")
+    assert result.exit_code == 2
+    names = ", ".join(NAMES)
+    assert result.output == f"There is no data set 'mnits': choose one of {names}.\n"
+
+
+def test_data_fetch_answers_what_cannot_be_had_with_one_sentence(tmp_path):
+    result = run("data", "fetch", "aviation-500", "--quiet", "--data-dir", str(tmp_path))
+    assert result.exit_code == 1
+    assert result.output.startswith("aviation-500 cannot be downloaded: put its files (train_bin")
+    assert result.output.count("\n") == 1

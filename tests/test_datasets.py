@@ -11,7 +11,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
-from marginparts.datasets import _clean, load_digits_49, load_docstrings
+from marginparts.datasets import load_digits_49, load_docstrings
+from marginparts.datasets.embedded import _clean
 
 DOCSTRING = """Fit a curve, as scipy.stats.norm does.
 

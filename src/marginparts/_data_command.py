@@ -1,0 +1,101 @@
+"""The command ``marginparts data``: list the paper's data sets, fetch them, say where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+app = typer.Typer(
+    help="The paper's data sets: list, fetch, and where they are.", no_args_is_help=True
+)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="The folder of all data sets, else MARGINPARTS_DATA, else a cache folder.",
+        show_default=False,
+    ),
+]
+
+
+@app.command("list")
+def list_data(data_dir: DataDir = None) -> None:
+    """List the data sets, and where each is found."""
+    from marginparts.datasets import PAPER_DATA, MissingDataError, data_folder
+    from marginparts.datasets._catalog import find_files
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("name", no_wrap=True)
+    table.add_column("what it is")
+    for heading in ("train", "test", "columns", "classes"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("found in", no_wrap=True)
+    for entry in PAPER_DATA.values():
+        try:
+            find_files(entry, data_dir)
+            place = entry.folder
+        except MissingDataError:
+            place = "not here"
+        sizes = (entry.n_train + entry.n_validation, entry.n_test, entry.n_columns, entry.n_classes)
+        table.add_row(entry.name, entry.summary, *map(str, sizes), place)
+    Console().print(table)
+    # a path must not be broken into lines, so that it can be copied
+    typer.echo(f"Looked in {data_folder(data_dir)}")
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="The name, as in 'marginparts data list'.")],
+    data_dir: DataDir = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Download a data set, check it, and keep it in the data folder."""
+    from marginparts import datasets
+
+    console = Console(stderr=True)
+    bars = Bars(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=quiet or not console.is_terminal,  # bars in a log are noise
+        transient=True,
+    )
+    try:
+        with bars:
+            folder = datasets.fetch(name, data_dir, _shown_in(bars))
+    except datasets.DataError as error:
+        typer.echo(str(error), err=True)
+        # 2 is what a wrong argument gives everywhere in the command
+        raise typer.Exit(2 if isinstance(error, datasets.UnknownDataError) else 1) from error
+    typer.echo(f"{name} is in {folder}")
+
+
+def _shown_in(bars: Bars) -> Callable[[str, int, int | None], None]:
+    """Return a callback that shows one bar a file."""
+    tasks: dict[str, TaskID] = {}
+
+    def show(file: str, done: int, total: int | None) -> None:
+        if file not in tasks:
+            tasks[file] = bars.add_task(file, total=total)
+        bars.update(tasks[file], completed=done, total=total)
+
+    return show
+
+
+@app.command()
+def path(data_dir: DataDir = None) -> None:
+    """Print the folder that holds the data sets."""
+    from marginparts.datasets import data_folder
+
+    typer.echo(str(data_folder(data_dir)))
