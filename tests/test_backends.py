@@ -127,6 +127,13 @@ def test_half_step_is_its_formula(backend, kind, with_also, with_plus, weighted,
     assert_allclose(told.violation, gap.sum() / mass.sum(), rtol=rtol)
 
 
+@backends
+def test_any_rank_will_do(backend):
+    X, A, B = data((5, 4), r=900)  # more lines than a compiled tuple may have entries
+    kernels, P = prepared(backend, "csr", X)
+    assert_allclose(kernels.ratio_matmul(P, A, B), (X / (A @ B.T)) @ B, rtol=1e-11)
+
+
 @pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
 @pytest.mark.parametrize("gauge", [False, True])
 @dtypes

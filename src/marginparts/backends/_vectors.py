@@ -2,8 +2,9 @@
 
 A row of a factor is a whole number of *lines*: vectors of 64 bytes, as long as a cache line (16
 numbers in float32, 8 in float64). How many is part of a function's type, so that the compiler
-keeps a whole row in registers: ``lines`` is a tuple whose length is that number, and nothing else
-about it matters. LLVM splits a line into what the processor has, so this runs on any of them.
+keeps a whole row in registers: ``lines`` is an empty array of strings of that length, and nothing
+else about it matters (a tuple's length would do, but not above a hundred). LLVM splits a line into
+what the processor has, so this runs on any of them.
 
     mode = flush_denormals()               numbers next to nothing become 0, until
     restore_mode(mode)
@@ -176,7 +177,7 @@ def new_sums(typing: Any, lines: Any, like: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = _Emit(context, builder, like.dtype)
-        room = cgutils.alloca_once(builder, ir.ArrayType(emit.line, lines.count))
+        room = cgutils.alloca_once(builder, ir.ArrayType(emit.line, lines.dtype.count))
         room.align = LINE_BYTES
         return builder.bitcast(room, emit.number.as_pointer())
 
@@ -189,7 +190,7 @@ def clear(typing: Any, lines: Any, sums: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = _Emit(context, builder, sums.dtype)
-        for held in emit.held(args[1], lines.count):
+        for held in emit.held(args[1], lines.dtype.count):
             emit.store(emit.constant(0), held)
         return emit.nothing()
 
@@ -203,8 +204,8 @@ def add_scaled(typing: Any, lines: Any, sums: Any, q: Any, B: Any, j: Any) -> An
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = _Emit(context, builder, B.dtype)
         factor = emit.splat(args[2])
-        rows = emit.row(B, args[3], args[4], lines.count)
-        for held, b in zip(emit.held(args[1], lines.count), rows, strict=True):
+        rows = emit.row(B, args[3], args[4], lines.dtype.count)
+        for held, b in zip(emit.held(args[1], lines.dtype.count), rows, strict=True):
             emit.store(emit.add(emit.load(held), emit.mul(factor, emit.load(b))), held)
         return emit.nothing()
 
@@ -218,8 +219,8 @@ def dot(typing: Any, lines: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = _Emit(context, builder, A.dtype)
         pairs = zip(
-            emit.row(A, args[1], args[2], lines.count),
-            emit.row(B, args[3], args[4], lines.count),
+            emit.row(A, args[1], args[2], lines.dtype.count),
+            emit.row(B, args[3], args[4], lines.dtype.count),
             strict=True,
         )
         chains: list[Any] = []  # four, so that an addition need not wait for the last one
@@ -246,7 +247,7 @@ def prefetch(typing: Any, lines: Any, B: Any, j: Any) -> Any:
         kind = ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
         function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         to_read, keep, of_data = (ir.Constant(_I32, value) for value in (0, 3, 1))
-        for line in emit.row(B, args[1], args[2], lines.count):
+        for line in emit.row(B, args[1], args[2], lines.dtype.count):
             builder.call(function, [builder.bitcast(line, byte), to_read, keep, of_data])
         return emit.nothing()
 
@@ -286,8 +287,8 @@ def _wide_lines(emit: _Emit, lines: Any, total: Any, args: Any) -> list[tuple[An
     start = emit.builder.bitcast(
         emit.flat(total, args[2]), ir.VectorType(ir.DoubleType(), emit.width).as_pointer()
     )
-    wide = [emit.builder.gep(start, [ir.Constant(_I64, k)]) for k in range(lines.count)]
-    return list(zip(emit.held(args[1], lines.count), wide, strict=True))
+    wide = [emit.builder.gep(start, [ir.Constant(_I64, k)]) for k in range(lines.dtype.count)]
+    return list(zip(emit.held(args[1], lines.dtype.count), wide, strict=True))
 
 
 def _widen(emit: _Emit, line: Any) -> Any:
@@ -302,8 +303,8 @@ def read(typing: Any, lines: Any, sums: Any, A: Any, i: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = _Emit(context, builder, sums.dtype)
-        rows = emit.row(A, args[2], args[3], lines.count)
-        for held, line in zip(emit.held(args[1], lines.count), rows, strict=True):
+        rows = emit.row(A, args[2], args[3], lines.dtype.count)
+        for held, line in zip(emit.held(args[1], lines.dtype.count), rows, strict=True):
             emit.store(emit.load(line), held)
         return emit.nothing()
 
@@ -316,8 +317,8 @@ def write(typing: Any, lines: Any, sums: Any, out: Any, i: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = _Emit(context, builder, sums.dtype)
-        rows = emit.row(out, args[2], args[3], lines.count)
-        for held, line in zip(emit.held(args[1], lines.count), rows, strict=True):
+        rows = emit.row(out, args[2], args[3], lines.dtype.count)
+        for held, line in zip(emit.held(args[1], lines.dtype.count), rows, strict=True):
             emit.store(emit.load(held), line)
         return emit.nothing()
 
@@ -332,7 +333,7 @@ def write_step(
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = _Emit(context, builder, A.dtype)
-        n, zero = lines.count, ir.Constant(_I64, 0)
+        n, zero = lines.dtype.count, ir.Constant(_I64, 0)
         scale = emit.splat(args[5])
         for held, a, q_line, line in zip(
             emit.held(args[1], n),
@@ -359,7 +360,7 @@ def violation(typing: Any, lines: Any, sums: Any, A: Any, i: Any, den: Any, w: A
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         emit = _Emit(context, builder, A.dtype)
-        n, zero = lines.count, ir.Constant(_I64, 0)
+        n, zero = lines.dtype.count, ir.Constant(_I64, 0)
         G = [emit.load(held) for held in emit.held(args[1], n)]
         a = [emit.load(line) for line in emit.row(A, args[2], args[3], n)]
         w = emit.splat(args[5])

@@ -313,9 +313,9 @@ def _tasks(X: SparseMatrix, A: Array) -> AbstractContextManager[None]:
     return kernels.threads(X.nnz * A.shape[1], 1 + len(X.tasks) // 64)
 
 
-def _lines(A: Array) -> tuple[int, ...]:
-    """A tuple with an entry for each line of a row: the compiler reads its length."""
-    return (0,) * (A.shape[1] * A.itemsize // LINE_BYTES)
+def _lines(A: Array) -> Any:
+    """Return what tells the compiler the number of lines in a row, see `_vectors`."""
+    return np.empty(0, f"S{A.shape[1] * A.itemsize // LINE_BYTES}")
 
 
 def _row_width(r: int, dtype: Any) -> int:
