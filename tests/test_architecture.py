@@ -12,7 +12,8 @@ ROOT = Path(marginparts.__file__).parent
 
 #: The modules from the ground up. A module may import from lower floors only.
 FLOORS = [
-    ["_types", "_version", "_compiled", "backends._vectors"],
+    ["_types", "_version", "_compiled", "backends._emit"],
+    ["backends._tiles", "backends._vectors"],
     ["backends"],
     ["backends._common"],
     ["backends._numba_kernels"],
@@ -50,6 +51,8 @@ NUMBA = {
     "_online_duals",
     "backends._numba_kernels",
     "backends._numba_sweep",
+    "backends._emit",
+    "backends._tiles",
     "backends._vectors",
 }
 NEVER_AT_THE_TOP = {"torch", "triton", "dask", "distributed", "matplotlib"}

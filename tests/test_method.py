@@ -16,10 +16,10 @@ from sklearn.decomposition import NMF
 
 from marginparts import Stop, nmf_alpha
 from marginparts.backends import get_backend
-from marginparts.factorization import margin_components
 from marginparts.geometry import gram_root
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 from oracle import BACKENDS, KINDS, eq_14, make_case, paper_updates
+from problems import problem_of
 
 backends = pytest.mark.parametrize("backend", BACKENDS)
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -31,15 +31,6 @@ def run(case, X=None, *, lam=0.7, **options):
     options = {"solver": "mu", "max_iter": 5, "tol": 0, **options}
     X = case.X if X is None else X
     return nmf_alpha(X, case.V.shape[1], S=case.S, lam=lam, init=(case.H, case.V), **options)
-
-
-def problem_of(X, S, lam, backend="reference"):
-    """The problem that `nmf_alpha` builds, for single half-steps."""
-    kernels = get_backend(backend)
-    X, S = (A if sp.issparse(A) else np.ascontiguousarray(A) for A in (X, sp.csr_array(S)))
-    prepared = kernels.prepare(X)
-    XS = kernels.prepare(margin_components(S, X), like=prepared)
-    return NMFAlphaProblem(kernels, X=prepared, S=S, XS=XS, lam=lam)
 
 
 # --- The updates are the paper's -----------------------------------------------------------------

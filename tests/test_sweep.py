@@ -10,9 +10,9 @@ from scipy.optimize import minimize_scalar
 
 from marginparts import NMFAlpha, nmf_alpha
 from marginparts.backends import Also, Plus, SweepingBackend, get_backend
-from marginparts.factorization import map_rows, map_rows_each, margin_components
-from marginparts.models.nmf_alpha import NMFAlphaProblem
+from marginparts.factorization import map_rows, map_rows_each
 from oracle import BACKENDS, coordinate_sweep, make_case
+from problems import problem_of
 
 pytestmark = pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
 
@@ -20,14 +20,6 @@ pytestmark = pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not un
 @pytest.fixture
 def kernels():
     return get_backend("numba")
-
-
-def problem_of(case, lam, dtype=np.float64):
-    kernels = get_backend("numba")
-    X, S = (sp.csr_array(A.astype(dtype)) for A in (case.X, case.S))
-    prepared = kernels.prepare(X)
-    XS = kernels.prepare(margin_components(S, X), like=prepared)
-    return NMFAlphaProblem(kernels, X=prepared, S=S, XS=XS, lam=lam)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -95,7 +87,7 @@ def test_a_step_lies_between_the_multiplicative_one_and_the_optimum(seed, n, log
 )
 def test_the_loss_falls_at_every_sweep(seed, n, d, r, density, log_lam):
     case = make_case(seed, n, d, r, columns=2, density=density)
-    problem = problem_of(case, 10**log_lam)
+    problem = problem_of(sp.csr_array(case.X), case.S, 10**log_lam, "numba")
     slack = 1e-12 * (case.X.sum() + problem.lam * (case.S.T @ case.X).sum())
     state = {"V": case.V, "H": case.H}
     loss = first = problem.loss(state)

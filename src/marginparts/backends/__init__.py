@@ -124,15 +124,11 @@ class SweepingBackend(Backend, Protocol):
         B: Array,
         den: Array,
         *,
-        weight: Array | None = None,
-        also: Also | None = None,
-        plus: Plus | None = None,
-        out: Array | None = None,
-        gauge: bool = False,
         sweeps: int = 1,
         settled: float = 0.0,
+        **options: Any,
     ) -> Step:
-        """Return A after coordinate descent on what `half_step` lowers.
+        """Return A after coordinate descent on what `half_step` lowers, with its ``options``.
 
         Each row is swept over ``sweeps`` times, or until no entry moves by more than the share
         ``settled`` of the row's mass.

@@ -41,9 +41,6 @@ AHEAD = 8
 #: Nonzeros times rank up to which one thread is enough.
 _SMALL = 1 << 17
 
-#: Tasks a thread takes at a time.
-AT_A_TIME = 4
-
 #: Tasks a pass is cut into: many more than cores, so that a slow core gets fewer.
 _TASKS = 256
 

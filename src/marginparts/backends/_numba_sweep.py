@@ -12,19 +12,17 @@ import numpy as np
 from numba import prange
 
 from marginparts._compiled import IN_ORDER, compiled
+from marginparts.backends._emit import LINE_BYTES
 from marginparts.backends._numba_kernels import AHEAD, sum_plus
+from marginparts.backends._tiles import move, move_and_sum, transpose
 from marginparts.backends._vectors import (
-    LINE_BYTES,
     add_scaled,
     clear,
     dot,
     flush_denormals,
-    move,
-    move_and_sum,
     new_sums,
     prefetch,
     restore_mode,
-    transpose,
     violation,
     write,
 )
@@ -37,6 +35,18 @@ _MANY, _STEPS = 4, 8
 @compiled(inline="always")
 def _padded(m, width):  # type: ignore[no-untyped-def]
     return (m + width - 1) // width * width
+
+
+@compiled(inline="always")
+def _longest(first, last, indptr, ptr2, width):  # type: ignore[no-untyped-def]
+    """Return the room that the longest of some rows needs, with those of the second matrix."""
+    longest = 0
+    for i in range(first, last):
+        m = _padded(indptr[i + 1] - indptr[i], width)
+        if len(ptr2) > 0:
+            m += _padded(ptr2[i + 1] - ptr2[i], width)
+        longest = max(longest, m)
+    return longest
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
@@ -139,6 +149,14 @@ def _multiply(row, G, pull, inverse, w):  # type: ignore[no-untyped-def]
         row[0, k] = (row[0, k] * G[0, k] + pull[0, k]) * inverse[0, k] / w
 
 
+@compiled(fastmath=IN_ORDER, inline="always")
+def _write_row(row, pull, den, w, least, out, i):  # type: ignore[no-untyped-def]
+    """Write a row to ``out[i]``, with 0 for entries of less than the mass ``least``."""
+    for k in range(row.shape[1]):
+        small = row[0, k] * w * den[0, k] < least and pull[0, k] == 0
+        out[i, k] = w - w if small else row[0, k]
+
+
 @compiled(fastmath=IN_ORDER, parallel=True)
 def sweep(  # type: ignore[no-untyped-def]
     lines, tasks, indptr, indices, data, A, B, den, inverse, weight, also, plus, floor, sweeps,
@@ -157,12 +175,7 @@ def sweep(  # type: ignore[no-untyped-def]
     ptr3, idx3, s3, T3, weight3 = plus
     for t in prange(len(tasks) - 1):
         mode = flush_denormals()
-        longest = 0
-        for i in range(tasks[t], tasks[t + 1]):
-            m = _padded(indptr[i + 1] - indptr[i], width)
-            if len(ptr2) > 0:
-                m += _padded(ptr2[i + 1] - ptr2[i], width)
-            longest = max(longest, m)
+        longest = _longest(tasks[t], tasks[t + 1], indptr, ptr2, width)
         x, fit = np.empty(longest, A.dtype), np.empty(longest, A.dtype)
         tile = np.empty(width * longest, A.dtype)
         sums = new_sums(lines, A)
@@ -203,9 +216,7 @@ def sweep(  # type: ignore[no-untyped-def]
                         _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
                     write(lines, sums, G, 0)
                 _multiply(row, G, pull, inverse, w)
-                for k in range(r):
-                    small = row[0, k] * w * den[0, k] < least and pull[0, k] == 0
-                    out[i, k] = zero if small else row[0, k]
+                _write_row(row, pull, den, w, least, out, i)
                 continue
 
             for s in range(sweeps):
@@ -220,6 +231,5 @@ def sweep(  # type: ignore[no-untyped-def]
                         most = max(most, moved)
                 if most * least_share <= settled * least:
                     break
-            for k in range(r):
-                out[i, k] = row[0, k]
+            _write_row(row, pull, den, w, zero, out, i)
         restore_mode(mode)

@@ -26,8 +26,8 @@ from marginparts.backends._common import (
     relative_violation,
     tiny,
 )
+from marginparts.backends._emit import LINE_BYTES
 from marginparts.backends._numba_sweep import sweep
-from marginparts.backends._vectors import LINE_BYTES
 
 #: Entries of a dense block: a megabyte or two, so that it stays in the cache.
 _BLOCK = 1 << 19
@@ -175,49 +175,22 @@ class NumbaBackend:
             )
         return float(terms + self.column_sums(A) @ self.column_sums(B))
 
-    def half_step(
-        self,
-        X: Any,
-        A: Array,
-        B: Array,
-        den: Array,
-        *,
-        weight: Array | None = None,
-        also: Also | None = None,
-        plus: Plus | None = None,
-        out: Array | None = None,
-        gauge: bool = False,
-    ) -> Step:
+    def half_step(self, X: Any, A: Array, B: Array, den: Array, **options: Any) -> Step:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if not isinstance(X, SparseMatrix):
-            return _dense_half_step(X, A, B, den, weight, also, plus, out, gauge)
-        return _SparsePass(X, A, B, den, weight, also, plus, out, gauge).half_step()
+            return _dense_half_step(X, A, B, den, **options)
+        return _SparsePass(X, A, B, den, **options).half_step()
 
     def can_sweep(self, X: Any) -> bool:
         """Coordinate descent is for sparse data."""
         return isinstance(X, SparseMatrix)
 
     def sweep(
-        self,
-        X: Any,
-        A: Array,
-        B: Array,
-        den: Array,
-        *,
-        weight: Array | None = None,
-        also: Also | None = None,
-        plus: Plus | None = None,
-        out: Array | None = None,
-        gauge: bool = False,
-        sweeps: int = 1,
-        settled: float = 0.0,
-    ) -> Step:
-        """Return A after coordinate descent on what `half_step` lowers.
-
-        Each row is swept over ``sweeps`` times, or until no entry moves by more than the share
-        ``settled`` of the row's mass.
-        """
-        return _SparsePass(X, A, B, den, weight, also, plus, out, gauge).sweep(sweeps, settled)
+        self, X: Any, A: Array, B: Array, den: Array, *, sweeps: int = 1, settled: float = 0.0,
+        **options: Any,
+    ) -> Step:  # fmt: skip
+        """Return A after coordinate descent on what `half_step` lowers, with its ``options``."""
+        return _SparsePass(X, A, B, den, **options).sweep(sweeps, settled)
 
 
 class _SparsePass:
@@ -229,11 +202,11 @@ class _SparsePass:
         A: Array,
         B: Array,
         den: Array,
-        weight: Array | None,
-        also: Also | None,
-        plus: Plus | None,
-        out: Array | None,
-        gauge: bool,
+        weight: Array | None = None,
+        also: Also | None = None,
+        plus: Plus | None = None,
+        out: Array | None = None,
+        gauge: bool = False,
     ) -> None:
         dtype = A.dtype.type
         self.rank, self.X = A.shape[1], X
@@ -352,11 +325,11 @@ def _dense_half_step(
     A: Array,
     B: Array,
     den: Array,
-    weight: Array | None,
-    also: Also | None,
-    plus: Plus | None,
-    out: Array | None,
-    gauge: bool,
+    weight: Array | None = None,
+    also: Also | None = None,
+    plus: Plus | None = None,
+    out: Array | None = None,
+    gauge: bool = False,
 ) -> Step:
     """The numerator through BLAS, then one loop over the factor."""
     numerator = numerator_of(_dense_ratio_matmul, X, A, B, also, plus)
