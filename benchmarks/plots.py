@@ -194,8 +194,8 @@ def draw_transform(rows: Rows, folder: Path) -> None:
             at = float(row["median_seconds"]), max(float(row["gap"]), least)
             axis.plot(*at, "D", color=style["color"], markersize=8)
             axis.annotate(
-                "marginparts, to the optimum", at, xytext=(8, 6), textcoords="offset points",
-                color=style["color"], fontsize=9,
+                "marginparts, to the optimum", at, xytext=(-8, 0), textcoords="offset points",
+                color=style["color"], fontsize=9, ha="right", va="center",
             )  # fmt: skip
     axis.axhline(1e-4, color="0.6", linewidth=0.8)
     axis.set_xscale("log")
