@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from marginparts import _data_command
+from marginparts import _data_command, _reproduce_command
 from marginparts._version import __version__
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(_data_command.app, name="data")
+app.command()(_reproduce_command.reproduce)
 
 
 def _show_version(wanted: bool) -> None:

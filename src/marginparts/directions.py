@@ -267,31 +267,50 @@ def pseudo_labels(seen: Any, labels: Labels, how: str, C: float, seed: int) -> L
     The surest half of each predicted class (of each side of each label, for multilabel data).
     """
     tasks = labels.tasks("ovr")
-    answerable = [len(np.unique(task.signs)) == 2 for task in tasks]
-    if not any(answerable) or labels.complete.all():
+    if not any(len(np.unique(task.signs)) == 2 for task in tasks) or labels.complete.all():
         return labels
     if how == "tsvm":
         W = transductive_weights(seen, labels, C, seed=seed)
     else:
         problems = [DualProblem(t.rows, t.signs, np.full(len(t.rows), C)) for t in tasks]
         W = np.stack([s.w for s in solve_duals(seen, problems, tol=1e-3, seed=seed)])
-    values = np.asarray(seen @ W.T)
+    return with_surest(labels, np.asarray(seen @ W.T), _SUREST)
+
+
+def with_surest(labels: Labels, values: Array, share: float) -> Labels:
+    """Fill in the unknown labels for which decision values are surest.
+
+    Parameters
+    ----------
+    labels : Labels
+    values : (n, p)
+        One column for two classes, one a class or label otherwise.
+    share : float
+        How many of each predicted class (of each side of each label, for multilabel data).
+
+    Returns
+    -------
+    Labels
+    """
     codes = labels.codes.copy()
     if labels.multilabel:
+        answerable = [len(np.unique(task.signs)) == 2 for task in labels.tasks()]
         for k in np.flatnonzero(answerable):
-            _fill_surest(codes[:, k], values[:, k] > 0, np.abs(values[:, k]))
+            _fill_surest(codes[:, k], values[:, k] > 0, np.abs(values[:, k]), share)
     elif len(labels.classes) == 2:
-        _fill_surest(codes, values[:, 0] > 0, np.abs(values[:, 0]))
+        _fill_surest(codes, values[:, 0] > 0, np.abs(values[:, 0]), share)
     else:
         top = np.sort(values, axis=1)[:, -2:]
-        _fill_surest(codes, values.argmax(axis=1), top[:, 1] - top[:, 0])
+        _fill_surest(codes, values.argmax(axis=1), top[:, 1] - top[:, 0], share)
     return Labels(labels.classes, codes)
 
 
-def _fill_surest(codes: NDArray[np.int64], predicted: NDArray[Any], sureness: Array) -> None:
+def _fill_surest(
+    codes: NDArray[np.int64], predicted: NDArray[Any], sureness: Array, share: float
+) -> None:
     """Write the surest predictions of each class into the unknown entries of ``codes``."""
     unknown = codes == UNKNOWN
     for k in np.unique(predicted):
         rows = np.flatnonzero(unknown & (predicted == k))
         surest = rows[np.argsort(-sureness[rows], kind="stable")]
-        codes[surest[: round(_SUREST * len(rows))]] = k
+        codes[surest[: round(share * len(rows))]] = k

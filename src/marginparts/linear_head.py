@@ -1,15 +1,20 @@
-"""The linear SVM on the codes: LIBLINEAR through scikit-learn, one for each class or label."""
+"""The linear SVM on the codes, one for each class or label: exact, and fast for few columns."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.extmath import row_norms
 
-from marginparts._types import Array
-from marginparts.backends._common import safe_ratio
+from marginparts._newton_svm import squared_hinge_weights
+from marginparts.backends._common import inverse_or_zero, safe_ratio
 from marginparts.labels import Labels
+
+#: Up to here the Gram matrices of Newton's method are cheap; beyond it LIBLINEAR takes over.
+_FEW_COLUMNS = 1000
 
 
 class Head(NamedTuple):
@@ -19,25 +24,28 @@ class Head(NamedTuple):
     intercept: NDArray[np.float64]
     size: float | None = None
 
-    def values(self, Z: Array) -> NDArray[np.float64]:
+    def values(self, Z: Any) -> NDArray[np.float64]:
         """Return decision values (n, p)."""
         return np.asarray(_rows(Z, self.size) @ self.coef.T + self.intercept)
 
 
-def _rows(Z: Array, size: float | None) -> NDArray[np.float64]:
+def _rows(Z: Any, size: float | None) -> Any:
     """Scale rows to length 1 each, or all by one size: C then means the same for any data."""
-    rows = np.asarray(Z, dtype=np.float64)
+    rows = Z.astype(np.float64)
     if size is not None:
-        return rows / size
-    return np.asarray(safe_ratio(rows, np.linalg.norm(rows, axis=1, keepdims=True)))
+        return rows * (1 / size)
+    lengths = row_norms(rows)
+    if sp.issparse(rows):
+        return sp.diags_array(inverse_or_zero(lengths, lengths.dtype)) @ rows
+    return safe_ratio(rows, lengths[:, None])
 
 
-def fit_head(Z: Array, labels: Labels, C: float, *, normalize: bool = True, seed: int = 0) -> Head:
+def fit_head(Z: Any, labels: Labels, C: float, *, normalize: bool = True, seed: int = 0) -> Head:
     """Train on the rows whose labels are known.
 
     Parameters
     ----------
-    Z : (n, r)
+    Z : (n, r) array or sparse matrix
     labels : Labels
         Of the same n rows. A class without a labeled row is never predicted.
     C : float
@@ -51,17 +59,18 @@ def fit_head(Z: Array, labels: Labels, C: float, *, normalize: bool = True, seed
     """
     size = None
     if not normalize:
-        size = float(np.sqrt(np.mean(np.sum(np.square(Z, dtype=np.float64), axis=1)))) or 1.0
+        size = float(np.sqrt(np.mean(row_norms(Z.astype(np.float64), squared=True)))) or 1.0
     rows = _rows(Z, size)
     fit = _fit_labels if labels.multilabel else _fit_classes
     return fit(rows, labels, C, seed)._replace(size=size)
 
 
-def _fit_classes(Z: NDArray[np.float64], labels: Labels, C: float, seed: int) -> Head:
+def _fit_classes(Z: Any, labels: Labels, C: float, seed: int) -> Head:
     """One SVM for two classes, one a class for more."""
     rows = np.flatnonzero(labels.labeled)
     present, codes = np.unique(labels.codes[rows], return_inverse=True)
-    svm = _svm(Z[rows], codes, C, seed)
+    positive = [codes == 1] if len(present) == 2 else [codes == k for k in range(len(present))]
+    svm = _svms(Z[rows], [np.where(mask, 1.0, -1.0) for mask in positive], C, seed)
     if len(labels.classes) == 2:
         return svm
     coef = np.zeros((len(labels.classes), Z.shape[1]))
@@ -72,24 +81,35 @@ def _fit_classes(Z: NDArray[np.float64], labels: Labels, C: float, seed: int) ->
     return Head(coef, intercept)
 
 
-def _fit_labels(Z: NDArray[np.float64], labels: Labels, C: float, seed: int) -> Head:
+def _fit_labels(Z: Any, labels: Labels, C: float, seed: int) -> Head:
     """One SVM a label; a label that all or none of the samples have is always or never given."""
     coef = np.zeros((len(labels.classes), Z.shape[1]))
     intercept = np.full(len(labels.classes), -1.0)
     for k, task in enumerate(labels.tasks()):
         if len(np.unique(task.signs)) == 2:
-            svm = _svm(Z[task.rows], task.signs, C, seed)
+            svm = _svms(Z[task.rows], [task.signs], C, seed)
             coef[k], intercept[k] = svm.coef[0], svm.intercept[0]
         elif len(task.signs):
             intercept[k] = task.signs[0]
     return Head(coef, intercept)
 
 
-def _svm(Z: NDArray[np.float64], y: NDArray[Any], C: float, seed: int) -> Head:
+def _svms(Z: Any, signs: list[NDArray[np.float64]], C: float, seed: int) -> Head:
+    """Train one SVM for each sign of the rows, the intercept penalized like a weight."""
+    if not sp.issparse(Z) and Z.shape[1] <= _FEW_COLUMNS:
+        Z = np.hstack([Z, np.ones((Z.shape[0], 1))])
+        W = np.stack([squared_hinge_weights(Z, y, C) for y in signs])
+        return Head(W[:, :-1], W[:, -1])
     from sklearn.svm import LinearSVC
 
-    # the primal solver is the steadier one when there are more samples than columns
-    dual = Z.shape[0] < Z.shape[1]
-    svm = LinearSVC(C=C, dual=dual, tol=1e-3 if dual else 1e-2, max_iter=10_000, random_state=seed)
-    svm.fit(Z, y)
-    return Head(svm.coef_, np.atleast_1d(svm.intercept_))
+    svms = []
+    for y in signs:
+        # the primal solver is the steadier one when there are more samples than columns
+        dual = Z.shape[0] < Z.shape[1]
+        tol = 1e-3 if dual else 1e-2
+        svm = LinearSVC(C=C, dual=dual, tol=tol, max_iter=10_000, random_state=seed)
+        svms.append(svm.fit(Z, y))
+    return Head(
+        np.concatenate([svm.coef_ for svm in svms]),
+        np.concatenate([np.atleast_1d(svm.intercept_) for svm in svms]),
+    )

@@ -24,6 +24,7 @@ from marginparts.factorization import factorize_path, map_rows_each, parts_of, s
 from marginparts.geometry import gram_root
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
+from marginparts.scores import quality
 
 logger = logging.getLogger("marginparts")
 
@@ -181,30 +182,12 @@ class Fold(NamedTuple):
         Z = self.codes[setting.lam, setting.map_iter]
         head = fit_head(Z, self.left.take(rows), setting.C, normalize=setting.normalize)
         values = head.values(Z[np.searchsorted(rows, self.hidden)])
-        return _quality(values, self.labels.take(self.hidden))
+        return quality(values, self.labels.take(self.hidden))
 
 
 def _score(folds: list[Fold], settings: list[Setting]) -> dict[Setting, list[float]]:
     """Return the scores (folds,) of each candidate."""
     return {setting: [fold.score(setting) for fold in folds] for setting in settings}
-
-
-def _quality(values: Array, truth: Labels) -> float:
-    """Accuracy, or the mean of the micro and macro F over known entries for multilabel data."""
-    if truth.multilabel:
-        return _f_measure(values > 0, truth.codes)
-    if values.shape[1] == 1:
-        return float(np.mean(truth.codes == (values[:, 0] > 0)))
-    return float(np.mean(truth.codes == values.argmax(axis=1)))
-
-
-def _f_measure(guess: NDArray[np.bool_], codes: NDArray[np.int64]) -> float:
-    """Return the mean of the micro and the macro F over the known entries."""
-    hits = np.sum(guess & (codes == 1), axis=0)
-    errors = np.sum((guess & (codes == 0)) | (~guess & (codes == 1)), axis=0)
-    macro = np.mean(2 * hits / np.maximum(2 * hits + errors, 1))
-    micro = 2 * hits.sum() / max(2 * hits.sum() + errors.sum(), 1)
-    return float((macro + micro) / 2)
 
 
 def _best(scores: dict[Setting, list[float]]) -> Setting:

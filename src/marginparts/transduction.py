@@ -1,13 +1,14 @@
 """The linear transductive SVM (Joachims 1999b), with the multiple switches of Sindhwani & Keerthi.
 
 The unlabeled samples take part with labels that are themselves sought. The share of positives
-among them is fixed to the share among the labeled; the largest decision values get the label +1
-at first. Their cost then grows from next to nothing to that of the labeled samples, and at each
-stage the most contradictory pairs of labels are switched while that lowers the loss.
+among them is fixed, as a rule to the share among the labeled; the largest decision values get the
+label +1 at first. Their cost then grows from next to nothing to that of the labeled samples, and at
+each stage the most contradictory pairs of labels are switched while that lowers the loss.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,9 +38,9 @@ class _Transduction:
     share: float
 
     @classmethod
-    def begin(cls, task: BinaryTask, n: int, C: float) -> _Transduction:
+    def begin(cls, task: BinaryTask, n: int, C: float, share: float | None) -> _Transduction:
         unlabeled = np.setdiff1d(np.arange(n), task.rows, assume_unique=True)
-        share = float(np.mean(task.signs > 0))
+        share = float(np.mean(task.signs > 0)) if share is None else share
         alpha = np.zeros(len(task.rows) + len(unlabeled))
         return cls(task, unlabeled, C, alpha, np.empty(0), share)
 
@@ -86,7 +87,13 @@ class _Transduction:
 
 
 def transductive_weights(
-    X: Any, labels: Labels, C: float, *, tol: float = 1e-2, seed: int = 0
+    X: Any,
+    labels: Labels,
+    C: float,
+    *,
+    shares: Sequence[float] | None = None,
+    tol: float = 1e-2,
+    seed: int = 0,
 ) -> NDArray[np.float64]:
     """Train a transductive SVM for each class (one for two classes) over all rows of X.
 
@@ -96,6 +103,9 @@ def transductive_weights(
         Labeled and unlabeled samples; append a constant feature for a bias.
     labels : Labels
     C : float
+    shares : sequence of float or None
+        The share of positives among the unlabeled samples, for each task; None for the share
+        among the labeled ones.
     tol : float
     seed : int
 
@@ -108,7 +118,7 @@ def transductive_weights(
     tasks = labels.tasks("ovr")
     weights = np.zeros((len(tasks), X.shape[1]))
     work = {
-        t: _Transduction.begin(task, X.shape[0], C)
+        t: _Transduction.begin(task, X.shape[0], C, None if shares is None else shares[t])
         for t, task in enumerate(tasks)
         if len(np.unique(task.signs)) == 2
     }

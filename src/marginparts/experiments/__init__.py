@@ -1,0 +1,1 @@
+"""The experiments of the paper, as units of work that survive a kill."""

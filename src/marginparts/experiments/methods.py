@@ -1,0 +1,263 @@
+"""The methods of the paper's section 3: each turns a trial into scored settings.
+
+What helps NMF-alpha and is not its point, its rivals get too: those that use labels start from
+them, every factorization has its mapping updates tuned, and every method its own C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from marginparts._types import Array
+from marginparts.directions import find_directions
+from marginparts.estimators import ConstrainedNMF, SemiSupervisedNMF, TransductiveSVM
+from marginparts.experiments.protocol import Codes, Scored, Trial, score_codes, scores
+from marginparts.factorization import factorize, factorize_path, map_rows_each, parts_of, start_from
+from marginparts.geometry import gram_root
+from marginparts.labels import Labels
+
+
+class Grid(NamedTuple):
+    """What is tried on the validation rows.
+
+    ``lams`` weigh the labels in NMF-alpha, ``lee_lams`` in the method of Lee et al.;
+    ``literal_lams`` those of NMF-alpha with S in its own units;
+    ``direction_costs`` are those of the SVMs behind the margin components;
+    ``map_iters`` are the mapping updates of every factorization; ``costs`` those of the last SVM
+    on codes, ``raw_costs`` on the inputs, ``tsvm_costs`` of the transductive SVM. LDA sees the
+    data through ``lda_inputs`` principal components and shrinks covariances by ``shrinkages``.
+    """
+
+    lams: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
+    literal_lams: tuple[float, ...] = (0.3, 3.0, 30.0, 300.0, 3e3, 3e4)
+    direction_costs: tuple[float, ...] = (1.0,)
+    lee_lams: tuple[float, ...] = (1.0, 30.0, 1000.0)
+    map_iters: tuple[int, ...] = (5, 15, 60)
+    costs: tuple[float, ...] = (0.1, 1.0, 10.0)
+    raw_costs: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+    tsvm_costs: tuple[float, ...] = (0.01, 0.1, 1.0)
+    lda_inputs: tuple[int, ...] = (100, 300)
+    shrinkages: tuple[float, ...] = (0.01, 0.1, 0.5)
+    max_iter: int = 150
+    warm_iter: int = 40
+
+
+#: ``run(trial, fractions, ranks, grid)`` yields one dictionary a setting.
+Run = Callable[[Trial, tuple[float, ...], tuple[int, ...], Grid], Scored]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method and what one go of it covers.
+
+    ``labels``: it learns from labels, so each share of them is work of its own; what it learns
+    serves all shares otherwise. ``ranks``: "each" is work of its own, one go serves "all", or
+    there are "none".
+    """
+
+    title: str
+    run: Run
+    labels: bool = True
+    ranks: str = "each"
+
+
+def raw_svm(
+    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
+) -> Scored:
+    """A linear SVM on the inputs."""
+    codes = Codes({}, trial.X_train, trial.X_validation, trial.X_test)
+    yield from score_codes(trial, fractions, codes, grid.raw_costs)
+
+
+def raw_tsvm(
+    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
+) -> Scored:
+    """A transductive SVM on the inputs; with all labels it is the SVM."""
+    for fraction in fractions:
+        if fraction == 1:
+            yield from raw_svm(trial, (fraction,), ranks, grid)
+            continue
+        y = trial.labels(fraction).codes
+        for C in grid.tsvm_costs:
+            svm = TransductiveSVM(C, random_state=trial.seed).fit(trial.X_train, y)
+            values = (_columns(svm, X) for X in (trial.X_validation, trial.X_test))
+            yield {"fraction": fraction, "C": C, **scores(trial, *values)}
+
+
+def _columns(svm: Any, X: Any) -> Array:
+    """Return decision values with one column a classifier."""
+    values = np.asarray(svm.decision_function(X))
+    return values[:, None] if values.ndim == 1 else values
+
+
+def pca(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:
+    """Principal components of the training rows: the first ones serve the smaller ranks."""
+    Z = _principal(trial, max(ranks))
+    for rank in ranks:
+        codes = Codes({"rank": rank}, *(rows[:, :rank] for rows in Z))
+        yield from score_codes(trial, fractions, codes, grid.costs)
+
+
+def _principal(trial: Trial, rank: int) -> list[Array]:
+    """Return the principal components of training, validation and test rows."""
+    rank = min(rank, min(trial.X_train.shape) - 1)
+    solver = "arpack" if sp.issparse(trial.X_train) else "auto"
+    reduce = PCA(rank, svd_solver=solver, random_state=trial.seed).fit(trial.X_train)
+    return [reduce.transform(X) for X in (trial.X_train, trial.X_validation, trial.X_test)]
+
+
+def lda(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:
+    """Linear discriminants of the labeled rows.
+
+    They need fewer columns than rows, hence principal components first (of all training rows,
+    which helps) and shrunk covariances. Each label of multilabel data gives one discriminant.
+    """
+    inputs = sorted({min(n, min(trial.X_train.shape) - 1) for n in grid.lda_inputs})
+    Z = _principal(trial, max(inputs))
+    for fraction in fractions:
+        m = trial.n_labeled(fraction)
+        labels = trial.train.take(np.arange(m))
+        for n in inputs:
+            train, *others = (rows[:, :n] for rows in Z)
+            for shrinkage in grid.shrinkages:
+                maps = [part.transform for part in _discriminants(train[:m], labels, shrinkage)]
+                rows = (np.hstack([apply(X) for apply in maps]) for X in (train[:m], *others))
+                found = Codes({"inputs": n, "shrinkage": shrinkage}, *rows)
+                found.setting["dimensions"] = found.train.shape[1]
+                yield from score_codes(trial, (fraction,), found, grid.costs)
+
+
+def _discriminants(Z: Array, labels: Labels, shrinkage: float) -> Iterator[Any]:
+    """Fit LDA to the classes, or to each label that some samples have and some have not."""
+    targets = labels.codes.T if labels.multilabel else [labels.codes]
+    for y in targets:
+        if len(np.unique(y)) > 1:
+            yield LinearDiscriminantAnalysis(solver="eigen", shrinkage=shrinkage).fit(Z, y)
+
+
+def nmf(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:
+    """NMF with the I-divergence (eqs. 2-4)."""
+    for rank in ranks:
+        H, V = start_from("random", trial.X_train, rank, trial.seed)
+        found = factorize(trial.X_train, H, V, solver="mue", max_iter=grid.max_iter)
+        for codes in mapped(trial, fractions, found.V, {"rank": rank}, grid):
+            yield from score_codes(trial, fractions, codes, grid.costs)
+
+
+def nmf_alpha(
+    trial: Trial,
+    fractions: tuple[float, ...],
+    ranks: tuple[int, ...],
+    grid: Grid,
+    *,
+    source: str = "svm",
+    multiclass: str = "ovo",
+    init: str = "auto",
+    scale: bool = True,
+    gram: bool = True,
+) -> Scored:
+    """NMF-alpha (eqs. 14-17), a path over lam; as in the paper unless an option says otherwise."""
+    for fraction, C, rank in product(fractions, grid.direction_costs, ranks):
+        labels = trial.labels(fraction)
+        S = find_directions(
+            trial.X_train, labels, source=source, multiclass=multiclass, C=C, scale=scale,
+            seed=trial.seed,
+        )  # fmt: skip
+        H, V = start_from(init, trial.X_train, rank, trial.seed, labels)
+        path = factorize_path(
+            trial.X_train, H, V, S=S, lams=grid.lams if scale else grid.literal_lams,
+            max_iter=grid.max_iter, warm_iter=grid.warm_iter,
+        )  # fmt: skip
+        for lam, found in path:
+            setting = {"rank": rank, "lam": lam, "direction_C": C}
+            for codes in mapped(trial, (fraction,), found.V, setting, grid, gram=gram):
+                yield from score_codes(trial, (fraction,), codes, grid.costs)
+
+
+def mapped(
+    trial: Trial,
+    fractions: tuple[float, ...],
+    V: Array,
+    setting: dict[str, Any],
+    grid: Grid,
+    *,
+    gram: bool = True,
+) -> Iterator[Codes]:
+    """Yield the codes Z (eq. 5), or H without ``gram``, for each number of mapping updates."""
+    V = parts_of(V).T.copy()
+    root = gram_root(V).astype(V.dtype) if gram else np.eye(V.shape[1], dtype=V.dtype)
+    known = trial.X_train[: trial.n_labeled(max(fractions))]
+    maps = [map_rows_each(X, V, grid.map_iters) for X in (known, trial.X_validation, trial.X_test)]
+    for n, *each in zip(grid.map_iters, *maps, strict=True):
+        yield Codes({**setting, "map_iter": n}, *(H @ root for H in each))
+
+
+def lee2010(
+    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
+) -> Scored:
+    """Semi-supervised NMF of Lee, Yoo & Choi (eq. 18)."""
+    for lam in grid.lee_lams:
+        make = partial(SemiSupervisedNMF, lam=lam)
+        yield from _squared_loss(make, {"lam": lam}, trial, fractions, ranks, grid)
+
+
+def liu_wu2010(
+    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
+) -> Scored:
+    """Constrained NMF of Liu & Wu (eqs. 19-20)."""
+    yield from _squared_loss(ConstrainedNMF, {}, trial, fractions, ranks, grid)
+
+
+def _squared_loss(
+    make: Callable[..., Any],
+    setting: dict[str, Any],
+    trial: Trial,
+    fractions: tuple[float, ...],
+    ranks: tuple[int, ...],
+    grid: Grid,
+) -> Scored:
+    """Fit an estimator for each share of labels and rank, and map with each number of updates."""
+    for fraction in fractions:
+        y, m = trial.labels(fraction).codes, trial.n_labeled(fraction)
+        for rank in ranks:
+            model = make(rank, max_iter=grid.max_iter, random_state=trial.seed)
+            model.fit(trial.X_train, y)
+            for n in grid.map_iters:
+                model.set_params(map_iter=n)
+                found = _transformed(model, trial, m, {**setting, "rank": rank, "map_iter": n})
+                yield from score_codes(trial, (fraction,), found, grid.costs)
+
+
+def _transformed(model: Any, trial: Trial, m: int, setting: dict[str, Any]) -> Codes:
+    rows = (trial.X_train[:m], trial.X_validation, trial.X_test)
+    return Codes(setting, *(np.asarray(model.transform(X)) for X in rows))
+
+
+def own_method(
+    trial: Trial,
+    fractions: tuple[float, ...],
+    ranks: tuple[int, ...],
+    grid: Grid,
+    *,
+    make: Callable[..., Any],
+) -> Scored:
+    """Any scikit-learn transformer: it sees all training rows, with -1 for unknown labels."""
+    for fraction in fractions:
+        y, m = trial.labels(fraction).codes, trial.n_labeled(fraction)
+        for rank in ranks:
+            model = make()
+            given = {"n_components": rank, "random_state": trial.seed}
+            allowed = model.get_params()
+            model.set_params(**{name: given[name] for name in given if name in allowed})
+            model.fit(trial.X_train, y)
+            found = _transformed(model, trial, m, {"rank": rank})
+            yield from score_codes(trial, (fraction,), found, grid.costs)

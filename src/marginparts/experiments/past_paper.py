@@ -1,0 +1,123 @@
+"""Past the paper: NMF-alpha with all that helps, against the best linear classifiers on the inputs.
+
+The paper's method learns from the margin of the labeled samples. Two things carry it further:
+labels that a classifier guessed for the samples it is surest of, and a transductive SVM as the
+last one, which looks for a gap between the codes of all samples. Everything is chosen on
+validation rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
+
+from marginparts._types import Array
+from marginparts.directions import find_directions, with_surest
+from marginparts.experiments.methods import Grid, mapped
+from marginparts.experiments.protocol import Codes, Scored, Trial, score_codes, scores
+from marginparts.factorization import factorize, factorize_path, start_from
+from marginparts.labels import Labels
+from marginparts.linear_head import fit_head
+from marginparts.transduction import transductive_weights
+
+#: The share of each predicted class that is taken for labeled, round by round: the first teacher
+#: is a linear SVM on the inputs, the later ones are the rounds before.
+SUREST = (0.5, 0.6, 0.7)
+
+#: Factorizations from different starts whose codes are put side by side.
+STARTS = 3
+
+#: Shares of positives among the unlabeled samples that a transductive SVM may assume.
+SHARES = (0.47, 0.5, 0.53)
+
+
+def pseudo_parts(
+    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
+) -> Scored:
+    """Class sums over labeled and confidently guessed samples, in rounds."""
+    features = rarity_weighted(trial.X_train)
+    for fraction, rank in product(fractions, ranks):
+        labels, m = trial.labels(fraction), trial.n_labeled(fraction)
+        known = labels.take(np.arange(m))
+        values = fit_head(features[:m], known, 1.0).values(features)
+        for turn, share in enumerate(SUREST if fraction < 1 else (0.0,)):
+            taught = with_surest(labels, values, share)
+            best: tuple[dict[str, Any], Codes] | None = None
+            for codes in _class_sum_codes(trial, taught, rank, grid):
+                for found in score_codes(trial, (fraction,), codes, grid.costs):
+                    yield {**found, "round": turn + 1, "dimensions": rank}
+                    if best is None or found["validation"] > best[0]["validation"]:
+                        best = found, codes
+            assert best is not None
+            setting, codes = best
+            head = fit_head(codes.train[:m], known, setting["C"], normalize=setting["normalize"])
+            values = head.values(codes.train)
+
+
+def rarity_weighted(X: Any) -> sp.csr_array:
+    """Return rows of length one after weighting each column by its idf."""
+    X = sp.csr_array(X)
+    documents = np.bincount(X.indices, minlength=X.shape[1])
+    idf = 1 + np.log((1 + X.shape[0]) / (1 + documents))
+    return normalize(X @ sp.diags_array(idf.astype(X.dtype)))
+
+
+def _class_sum_codes(trial: Trial, labels: Labels, rank: int, grid: Grid) -> Iterator[Codes]:
+    S = find_directions(trial.X_train, labels, source="class", seed=trial.seed)
+    H, V = start_from("auto", trial.X_train, rank, trial.seed, labels)
+    path = factorize_path(
+        trial.X_train, H, V, S=S, lams=grid.lams, max_iter=grid.max_iter, warm_iter=grid.warm_iter
+    )
+    for lam, found in path:
+        yield from mapped(trial, (1.0,), found.V, {"rank": rank, "lam": lam}, grid)
+
+
+def transductive_parts(
+    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
+) -> Scored:
+    """Codes of several factorizations side by side, and a transductive SVM on them.
+
+    With all labels the last SVM is the usual one.
+    """
+    settings = product(fractions, ranks, grid.lams, grid.direction_costs)
+    for fraction, rank, lam, C in settings:
+        labels = trial.labels(fraction)
+        S = find_directions(trial.X_train, labels, C=C, seed=trial.seed)
+        each = []
+        for start in range(STARTS):
+            H, V = start_from("auto", trial.X_train, rank, STARTS * trial.seed + start, labels)
+            V = factorize(trial.X_train, H, V, S=S, lam=lam, max_iter=grid.max_iter).V
+            setting = {"rank": rank, "lam": lam, "direction_C": C, "dimensions": STARTS * rank}
+            each.append(list(mapped(trial, (1.0,), V, setting, grid)))
+        for same_map in zip(*each, strict=True):
+            codes = Codes(same_map[0].setting, *(
+                np.hstack([normalize(rows) for rows in side])
+                for side in zip(*(one[1:] for one in same_map), strict=True)
+            ))  # fmt: skip
+            if fraction == 1:
+                yield from score_codes(trial, (1.0,), codes, grid.costs)
+            else:
+                yield from _score_transductive(trial, fraction, labels, codes, grid)
+
+
+def _score_transductive(
+    trial: Trial, fraction: float, labels: Labels, codes: Codes, grid: Grid
+) -> Scored:
+    train, validation, test = (_with_ones(rows) for rows in codes[1:])
+    for C, share in product(grid.tsvm_costs, SHARES):
+        W = transductive_weights(train, labels, C, shares=(share,), seed=trial.seed)
+        yield {
+            "fraction": fraction, **codes.setting, "C": C, "share": share,
+            **scores(trial, validation @ W.T, test @ W.T),
+        }  # fmt: skip
+
+
+def _with_ones(rows: Array) -> NDArray[np.float64]:
+    """Append a constant column for the intercept; the rows get length one."""
+    return np.hstack([normalize(rows), np.ones((len(rows), 1))])

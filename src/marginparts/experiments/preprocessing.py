@@ -1,0 +1,84 @@
+"""Preprocessing by name, so that what a method brings is never mixed with what this brings.
+
+Whatever is learned (only the idf weights are) is learned on the training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+Map = Callable[[Any], Any]
+
+
+def _as_it_is(X_train: Any) -> Map:
+    return lambda X: X
+
+
+def _l1(X_train: Any) -> Map:
+    """Rows with sum one."""
+    return lambda X: normalize(X, "l1")
+
+
+def _l2_log(X_train: Any) -> Map:
+    """Rows of log(1 + x) with length one."""
+    return lambda X: normalize(_log(X), "l2")
+
+
+def _tf_idf(X_train: Any) -> Map:
+    """Rows of log(1 + x) with length one after weighting each word by its idf."""
+    n = X_train.shape[0]
+    documents = np.bincount(sp.csr_array(X_train).indices, minlength=X_train.shape[1])
+    idf = (1 + np.log((1 + n) / (1 + documents))).astype(X_train.dtype)
+
+    def weigh(X: Any) -> Any:
+        return normalize(_log(X) @ sp.diags_array(idf, dtype=X.dtype), "l2")
+
+    return weigh
+
+
+def _hellinger(X_train: Any) -> Map:
+    """Rows of square roots with length one."""
+    return lambda X: normalize(X.sqrt() if sp.issparse(X) else np.sqrt(X), "l2")
+
+
+def _log(X: Any) -> Any:
+    return X.log1p() if sp.issparse(X) else np.log1p(X)
+
+
+PREPROCESSING: dict[str, Callable[[Any], Map]] = {
+    "counts": _as_it_is,
+    "l1": _l1,
+    "l2-log": _l2_log,
+    "tf-idf": _tf_idf,
+    "hellinger": _hellinger,
+}
+
+
+def preprocess(name: str, X_train: Any, *others: Any) -> list[Any]:
+    """Return the training rows and other rows, preprocessed alike.
+
+    Parameters
+    ----------
+    name : {"counts", "l1", "l2-log", "tf-idf", "hellinger"}
+        ``"counts"`` leaves the data as it is.
+    X_train : (n, d) array or sparse matrix
+    *others : (m, d) arrays or sparse matrices
+
+    Returns
+    -------
+    list
+        As many as were given, of the same kind.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> preprocess("l1", np.array([[1.0, 3.0]]), np.array([[2.0, 0.0]]))
+    [array([[0.25, 0.75]]), array([[1., 0.]])]
+    """
+    transform = PREPROCESSING[name](X_train)
+    return [transform(X) for X in (X_train, *others)]

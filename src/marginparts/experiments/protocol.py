@@ -1,0 +1,116 @@
+"""One trial of the paper's section 3.1: rows, labels, the last SVM and its scores.
+
+Training and validation rows are drawn anew for each split; the test rows stay. The first rows of a
+training set are the labeled ones, so that smaller shares of labels are subsets of larger ones. The
+last SVM is trained on the labeled rows alone, and everything is chosen on the validation rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginparts._types import Array
+from marginparts.datasets import PaperData
+from marginparts.experiments.preprocessing import preprocess
+from marginparts.labels import Labels, encode_labels
+from marginparts.linear_head import fit_head
+from marginparts.scores import quality
+
+Scored = Iterator[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """The rows of one split, preprocessed, with all their labels."""
+
+    X_train: Any
+    train: Labels
+    X_validation: Any
+    validation: Labels
+    X_test: Any
+    test: Labels
+    seed: int
+
+    def n_labeled(self, fraction: float) -> int:
+        """Return how many of the training rows are labeled: the first ones."""
+        return round(fraction * self.X_train.shape[0])
+
+    def labels(self, fraction: float) -> Labels:
+        """Return the labels of the training rows, unknown after the first ``n_labeled``."""
+        return self.train.hide(np.arange(self.n_labeled(fraction), self.X_train.shape[0]))
+
+
+class Codes(NamedTuple):
+    """What a method makes of the rows with one setting: the first training rows, and all others."""
+
+    setting: dict[str, Any]
+    train: Any
+    validation: Any
+    test: Any
+
+
+def draw_trial(data: PaperData, preprocessing: str, split: int) -> Trial:
+    """Draw the training and validation rows of a split; its number is its seed.
+
+    Parameters
+    ----------
+    data : PaperData
+    preprocessing : str
+        A name in `PREPROCESSING`.
+    split : int
+
+    Returns
+    -------
+    Trial
+    """
+    order = np.random.default_rng(split).permutation(data.X_train.shape[0])
+    train, rest = order[: data.n_train], order[data.n_train : data.n_train + data.n_validation]
+    X_train, X_validation, X_test = preprocess(
+        preprocessing, data.X_train[train], data.X_train[rest], data.X_test
+    )
+    return Trial(
+        X_train=X_train,
+        train=encode_labels(data.y_train[train]),
+        X_validation=X_validation,
+        validation=encode_labels(data.y_train[rest]),
+        X_test=X_test,
+        test=encode_labels(data.y_test),
+        seed=split,
+    )
+
+
+def score_codes(
+    trial: Trial, fractions: Iterable[float], codes: Codes, costs: Iterable[float]
+) -> Scored:
+    """Train the last SVM on codes with each share of labels and each cost, and score it.
+
+    It is tried on codes of length 1, and on codes that are all scaled by one number.
+
+    Yields
+    ------
+    dict
+        The setting, ``fraction``, ``normalize``, ``C``, and the scores in percent.
+    """
+    for fraction in fractions:
+        m = trial.n_labeled(fraction)
+        for normalize in (True, False):
+            for C in costs:
+                head = fit_head(
+                    codes.train[:m], trial.train.take(np.arange(m)), C, normalize=normalize
+                )
+                yield {
+                    "fraction": fraction, **codes.setting, "normalize": normalize, "C": C,
+                    **scores(trial, head.values(codes.validation), head.values(codes.test)),
+                }  # fmt: skip
+
+
+def scores(trial: Trial, validation: Array, test: Array) -> dict[str, float]:
+    """Return the scores of decision values in percent."""
+    return {
+        "validation": round(100 * quality(validation, trial.validation), 3),
+        "test": round(100 * quality(test, trial.test), 3),
+    }

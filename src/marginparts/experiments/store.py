@@ -1,0 +1,97 @@
+"""Records of trials as JSON lines: appended as they come, whole units or nothing.
+
+A *unit* is the work that is done in one go, such as one path over lam. Its records carry its key,
+their place and their number, so that a unit cut short by a kill is recognized and done again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+
+#: What the store adds to a record: its unit, its place in it, and how many there are.
+_OWN = ("unit", "part", "of")
+
+
+class Store:
+    """A file of records.
+
+    Parameters
+    ----------
+    path : path
+        Made when the first unit is written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> store = Store(Path(tempfile.mkdtemp()) / "trials.jsonl")
+    >>> store.append("nmf r=16", [{"C": 1.0, "validation": 0.5}, {"C": 10.0, "validation": 0.6}])
+    >>> store.units()
+    {'nmf r=16'}
+    >>> [record["C"] for record in store]
+    [1.0, 10.0]
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def append(self, unit: str, records: Iterable[Record]) -> None:
+        """Write all records of a unit in one go, and wait until they are on the disk."""
+        found = list(records)
+        if not found:
+            raise ValueError(f"Unit {unit!r} has no records; a unit has at least one.")
+        lines = [
+            json.dumps({"unit": unit, "part": part, "of": len(found), **record})
+            for part, record in enumerate(found)
+        ]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._end_the_last_line()
+        with self.path.open("ab") as file:
+            file.write(("\n".join(lines) + "\n").encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _end_the_last_line(self) -> None:
+        """Keep a line that a kill cut short from swallowing the next one."""
+        if self.path.exists() and self.path.stat().st_size:
+            with self.path.open("rb+") as file:
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":
+                    file.write(b"\n")
+
+    def units(self) -> set[str]:
+        """Return the keys of the units that are complete."""
+        return set(self._complete())
+
+    def __iter__(self) -> Iterator[Record]:
+        """Go over the records of complete units, without the store's own fields."""
+        for records in self._complete().values():
+            for record in records:
+                yield {key: value for key, value in record.items() if key not in _OWN}
+
+    def _complete(self) -> dict[str, list[Record]]:
+        """Return the records of each complete unit; of one written twice, the last."""
+        begun: dict[str, list[Record]] = {}
+        done: dict[str, list[Record]] = {}
+        for record in self._lines():
+            unit = record["unit"]
+            if record["part"] == 0:
+                begun[unit] = []
+            begun[unit].append(record)
+            if len(begun[unit]) == record["of"]:
+                done[unit] = begun.pop(unit)
+        return done
+
+    def _lines(self) -> Iterator[Record]:
+        if not self.path.exists():
+            return
+        for line in self.path.read_bytes().splitlines():
+            try:
+                yield json.loads(line)
+            except ValueError:  # a kill cut it short
+                continue

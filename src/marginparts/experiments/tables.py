@@ -1,0 +1,268 @@
+"""From records to the tables of the paper: models are chosen on validation scores alone.
+
+Within a split, each rank gets the best of its settings (lam, mapping updates, C). The rank is then
+the one with the best mean over the splits: the hollow square in the paper's Figure 3.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from marginparts.datasets import PAPER_DATA
+from marginparts.experiments.plan import TABLE_2
+from marginparts.experiments.registry import METHODS
+from marginparts.experiments.store import Record
+
+#: Table 2 of the paper, in percent.
+PAPER_TABLE_2 = {
+    "mnist": {
+        "2%": {"nmf_alpha": 93.3, "lda": 88.5},
+        "10%": {"nmf_alpha": 96.9, "lda": 92.7},
+        "100%": {"nmf_alpha": 98.2, "lda": 94.2},
+    },
+    "news": {
+        "20%": {"nmf_alpha": 70.1, "lda": 65.3},
+        "40%": {"nmf_alpha": 75.3, "lda": 69.8},
+        "100%": {"nmf_alpha": 78.1, "lda": 73.5},
+    },
+}
+
+#: How the data of Table 2 is prepared; other preparations are reported beside it.
+PREPARATION = {study.data: study.preprocessing for study in TABLE_2}
+
+
+class Cell(NamedTuple):
+    """Where results are compared: the same data, preparation and labels."""
+
+    data: str
+    preprocessing: str
+    fraction: float
+
+    @property
+    def share(self) -> str:
+        """The share of labels in words."""
+        return f"{100 * self.fraction:g}%"
+
+
+class Point(NamedTuple):
+    """One method at one rank in one cell: means over the splits, each at its best setting."""
+
+    method: str
+    rank: int | None
+    validation: float
+    test: float
+    std: float
+    best: tuple[Record, ...]
+
+    @property
+    def splits(self) -> int:
+        """How many splits it was run on."""
+        return len(self.best)
+
+
+Curves = dict[Cell, dict[str, list[Point]]]
+
+
+def curves(records: Iterable[Record]) -> Curves:
+    """Return, for each cell and method, a point a rank, in order of rank.
+
+    A rank that was not run on all splits of its method is left out.
+    """
+    best: dict[tuple[Cell, str, int | None], dict[int, Record]] = defaultdict(dict)
+    for record in records:
+        cell = Cell(record["data"], record["preprocessing"], record["fraction"])
+        splits = best[cell, record["method"], record.get("rank")]
+        now = splits.get(record["split"])
+        if now is None or record["validation"] > now["validation"]:
+            splits[record["split"]] = record
+    found: Curves = defaultdict(lambda: defaultdict(list))
+    for (cell, method, rank), splits in sorted(best.items(), key=lambda item: item[0][2] or 0):
+        found[cell][method].append(_point(method, rank, [splits[k] for k in sorted(splits)]))
+    return {
+        cell: {method: _whole(points) for method, points in methods.items()}
+        for cell, methods in sorted(found.items())
+    }
+
+
+def _point(method: str, rank: int | None, best: list[Record]) -> Point:
+    tests = [record["test"] for record in best]
+    return Point(
+        method,
+        rank,
+        validation=statistics.fmean(record["validation"] for record in best),
+        test=statistics.fmean(tests),
+        std=_spread(tests),
+        best=tuple(best),
+    )
+
+
+def _whole(points: list[Point]) -> list[Point]:
+    most = max(point.splits for point in points)
+    return [point for point in points if point.splits == most]
+
+
+def chosen(points: Iterable[Point]) -> Point:
+    """Return the point with the best mean validation score."""
+    return max(points, key=lambda point: point.validation)
+
+
+def table1() -> list[dict[str, Any]]:
+    """Return the composition of the data sets, one dictionary each."""
+    return [
+        {
+            "data": entry.name,
+            "kind": entry.kind,
+            "training": entry.n_train,
+            "validation": entry.n_validation,
+            "test": entry.n_test,
+            "columns": entry.n_columns,
+            "classes": entry.n_classes,
+        }
+        for entry in PAPER_DATA.values()
+    ]
+
+
+def table2(found: Curves, preprocessing: dict[str, str]) -> dict[str, Any]:
+    """Return Table 2: data, share of labels, method, and its score in percent.
+
+    Parameters
+    ----------
+    found : Curves
+    preprocessing : dict
+        The preparation to show for each data set.
+    """
+    table: dict[str, Any] = {}
+    for cell, methods in found.items():
+        if preprocessing.get(cell.data) != cell.preprocessing:
+            continue
+        row = table.setdefault(cell.data, {}).setdefault(cell.share, {})
+        for method, points in methods.items():
+            row[method] = _summary(chosen(points))
+            paper = PAPER_TABLE_2.get(cell.data, {}).get(cell.share, {}).get(method)
+            if paper is not None:
+                row[method]["paper"] = paper
+    return table
+
+
+def _summary(point: Point) -> dict[str, Any]:
+    summary: dict[str, Any] = {
+        "mean": round(point.test, 2),
+        "std": round(point.std, 2),
+        "validation": round(point.validation, 2),
+        "splits": point.splits,
+    }
+    if point.rank is not None:
+        summary["rank"] = point.rank
+    return summary
+
+
+def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
+    """Return what each choice in NMF-alpha is worth, by data set and share of labels.
+
+    Every row is chosen on validation scores within a split, as in Table 2. ``change`` is the
+    mean over the splits of the difference from the paper's way on the same split.
+    """
+    cells: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        rows = cells[f"{record['data']} {100 * record['fraction']:g}%"]
+        rows[METHODS[record["method"]].title].append(record)
+        if record["method"] == "nmf_alpha":
+            updates = f"NMF-alpha, {record['map_iter']} mapping updates"
+            rows[updates].append(record)
+    found = {}
+    for name, rows in cells.items():
+        tests = {what: _best_tests(some) for what, some in rows.items()}
+        base = tests[METHODS["nmf_alpha"].title]
+        found[name] = [_ablation_row(what, scores, base) for what, scores in tests.items()]
+    return found
+
+
+def _best_tests(records: Iterable[Record]) -> dict[int, float]:
+    """Return the test score of the best setting on validation rows, by split."""
+    best: dict[int, Record] = {}
+    for record in records:
+        now = best.get(record["split"])
+        if now is None or record["validation"] > now["validation"]:
+            best[record["split"]] = record
+    return {split: best[split]["test"] for split in sorted(best)}
+
+
+def _ablation_row(what: str, tests: dict[int, float], base: dict[int, float]) -> dict[str, Any]:
+    scores = list(tests.values())
+    changes = [tests[split] - base[split] for split in tests if split in base]
+    same = tests == base
+    return {
+        "what": what,
+        "mean": round(statistics.fmean(scores), 2),
+        "std": round(_spread(scores), 2),
+        "change": None if same or not changes else round(statistics.fmean(changes), 2),
+        "change_std": None if same or not changes else round(_spread(changes), 2),
+    }
+
+
+def _spread(scores: list[float]) -> float:
+    return statistics.stdev(scores) if len(scores) > 1 else 0.0
+
+
+def open_goal(records: Iterable[Record], raw: Iterable[Record]) -> dict[str, Any]:
+    """Return how far past the paper it goes, by data set and share of labels.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Of methods without limits but on the number of dimensions.
+    raw : iterable of Record
+        Of linear classifiers on the inputs, with any preparation: each is at its best.
+
+    Returns
+    -------
+    dict
+        For each cell the score, the dimensions, the setting, and the best raw classifier.
+    """
+    rivals: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    for cell, methods in curves(raw).items():
+        for points in methods.values():
+            rivals[cell.data, cell.share].extend(points)
+    ours: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    for cell, methods in curves(records).items():
+        for points in methods.values():
+            ours[cell.data, cell.share].extend(points)
+    found: dict[str, Any] = {}
+    for (data, share), points in ours.items():
+        best = chosen(points)
+        row = {
+            "mean": round(best.test, 2),
+            "std": round(best.std, 2),
+            "validation": round(best.validation, 2),
+            "splits": best.splits,
+            "dims": max(record["dimensions"] for record in best.best),
+            "setting": _setting(best),
+        }
+        if rivals[data, share]:
+            rival = chosen(rivals[data, share])
+            preparation = rival.best[0]["preprocessing"]
+            row["best_raw"] = {
+                "mean": round(rival.test, 2),
+                "std": round(rival.std, 2),
+                "method": f"{METHODS[rival.method].title}, {preparation}",
+            }
+        found.setdefault(data, {})[share] = row
+    return found
+
+
+#: What a record says of its work rather than of its setting.
+_NOT_SETTINGS = {
+    "method", "data", "split", "seed", "fraction", "validation", "test", "seconds", "versions",
+    "dimensions",
+}  # fmt: skip
+
+
+def _setting(point: Point) -> str:
+    """Return what was chosen, with all values that some split chose."""
+    names = [name for name in point.best[0] if name not in _NOT_SETTINGS]
+    told = {name: sorted({record[name] for record in point.best}) for name in names}
+    values = [f"{name} {'/'.join(map(str, some))}" for name, some in told.items()]
+    return f"{METHODS[point.method].title}: {', '.join(values)}"

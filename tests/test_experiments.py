@@ -1,0 +1,368 @@
+"""The experiments: splits as in the paper, records that survive a kill, choices on validation."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.decomposition import TruncatedSVD
+
+from marginparts.experiments import methods, plan, tables
+from marginparts.experiments.data import load_data
+from marginparts.experiments.methods import Grid
+from marginparts.experiments.plan import Study, quick, with_methods
+from marginparts.experiments.preprocessing import PREPROCESSING, preprocess
+from marginparts.experiments.protocol import Codes, draw_trial, score_codes
+from marginparts.experiments.registry import METHODS, method_named
+from marginparts.experiments.runner import run_unit, run_units
+from marginparts.experiments.store import Store
+from marginparts.labels import UNKNOWN
+
+SMALL = Grid(
+    lams=(1.0, 10.0), lee_lams=(10.0,), map_iters=(3, 10), costs=(1.0,), raw_costs=(0.1, 1.0),
+    tsvm_costs=(1.0,), lda_inputs=(5, 20), shrinkages=(0.1,), max_iter=20, warm_iter=5,
+)  # fmt: skip
+DIGITS = Study(
+    "digits", "digits", "counts", (0.1, 0.3, 1.0), (2, 4),
+    methods=("svm", "pca", "nmf", "nmf_alpha"), splits=(0, 1), grid=SMALL,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_data("digits")
+
+
+@pytest.fixture(scope="module")
+def trial(digits):
+    return draw_trial(digits, "counts", 0)
+
+
+def without_seconds(records):
+    kept = [{k: v for k, v in record.items() if k != "seconds"} for record in records]
+    return sorted(json.dumps(record, sort_keys=True) for record in kept)
+
+
+class TestProtocol:
+    def test_a_split_divides_the_pool(self, digits, trial):
+        assert trial.X_train.shape[0] == digits.n_train
+        assert trial.X_validation.shape[0] == digits.n_validation
+        rows = np.vstack([trial.X_train, trial.X_validation])
+        assert_array_equal(np.sort(rows.sum(axis=1)), np.sort(digits.X_train.sum(axis=1)))
+
+    def test_the_test_rows_stay(self, digits):
+        first, second = (draw_trial(digits, "counts", split) for split in (0, 1))
+        assert_array_equal(first.X_test, second.X_test)
+        assert not np.array_equal(first.X_train, second.X_train)
+
+    def test_fewer_labels_are_a_subset_of_more(self, trial):
+        few, many = trial.labels(0.1), trial.labels(0.3)
+        assert few.labeled.sum() == trial.n_labeled(0.1) < many.labeled.sum()
+        assert_array_equal(few.codes[few.labeled], many.codes[few.labeled])
+
+    def test_hidden_labels_do_not_reach_a_method(self, digits, trial):
+        """Scrambling them changes nothing."""
+        m = trial.n_labeled(0.1)
+        codes = trial.train.codes.copy()
+        codes[m:] = 1 - codes[m:]
+        scrambled = replace(trial, train=replace(trial.train, codes=codes))
+        for name in ("svm", "tsvm", "pca", "lda", "nmf", "lee2010", "liu_wu2010", "nmf_alpha"):
+            run = METHODS[name].run
+            assert list(run(trial, (0.1,), (4,), SMALL)) == list(
+                run(scrambled, (0.1,), (4,), SMALL)
+            ), name
+
+    def test_validation_and_test_rows_do_not_reach_a_fit(self, trial):
+        """Validation scores do not depend on the test rows, nor the other way round."""
+        other = replace(trial, X_test=trial.X_test[::-1].copy(), test=trial.test)
+        for name in ("nmf_alpha", "lda"):
+            run = METHODS[name].run
+            pairs = zip(
+                run(trial, (0.3,), (4,), SMALL), run(other, (0.3,), (4,), SMALL), strict=True
+            )
+            assert all(a["validation"] == b["validation"] for a, b in pairs)
+
+    def test_scores_are_those_of_a_perfect_code(self, trial):
+        def perfect(labels):
+            return np.eye(2, dtype=np.float32)[labels.codes]
+
+        codes = Codes({}, *map(perfect, (trial.train, trial.validation, trial.test)))
+        for scored in score_codes(trial, (0.1, 1.0), codes, (1.0,)):
+            assert scored["validation"] == scored["test"] == 100
+
+
+class TestPreprocessing:
+    @pytest.mark.parametrize("name", PREPROCESSING)
+    def test_dense_and_sparse_agree(self, name):
+        X = np.random.default_rng(0).poisson(0.7, (30, 12)).astype(np.float64)
+        dense, sparse = preprocess(name, X)[0], preprocess(name, sp.csr_array(X))[0]
+        assert_allclose(sparse.toarray(), np.asarray(dense), rtol=1e-12)
+
+    @pytest.mark.parametrize("name", ["l2-log", "tf-idf", "hellinger"])
+    def test_rows_have_length_one(self, name):
+        X = sp.csr_array(np.random.default_rng(1).poisson(1.5, (30, 12)).astype(np.float64))
+        assert_allclose(np.sqrt(preprocess(name, X)[0].power(2).sum(axis=1)), 1)
+
+    def test_idf_is_learned_on_training_rows(self):
+        X = sp.csr_array(np.random.default_rng(2).poisson(1.5, (30, 12)).astype(np.float64))
+        alone = preprocess("tf-idf", X[:20], X[20:25])[1]
+        beside = preprocess("tf-idf", X[:20], X[20:])[1][:5]
+        assert_allclose(alone.toarray(), beside.toarray())
+
+
+class TestMethods:
+    @pytest.mark.parametrize("name", METHODS)
+    def test_every_method_scores_every_share_and_rank(self, trial, name):
+        found = list(METHODS[name].run(trial, (0.3, 1.0), (2, 4), SMALL))
+        assert {record["fraction"] for record in found} == {0.3, 1.0}
+        assert all(0 <= record[part] <= 100 for record in found for part in ("validation", "test"))
+        if METHODS[name].ranks != "none":
+            assert {record["rank"] for record in found} == {2, 4}
+        assert max(record["test"] for record in found) > 70  # better than chance
+
+    @pytest.mark.parametrize("name", ["lda", "nmf_alpha", "lee2010", "tsvm"])
+    def test_multilabel(self, name):
+        rng = np.random.default_rng(0)
+        Y = rng.random((120, 3)) < 0.4
+        X = (Y @ rng.random((3, 30)) + 0.1 * rng.random((120, 30))).astype(np.float32)
+        data = replace(
+            load_data("digits"), kind="multilabel", X_train=X[:100], y_train=Y[:100].astype(int),
+            X_test=X[100:], y_test=Y[100:].astype(int), n_train=60, n_validation=40,
+        )  # fmt: skip
+        found = METHODS[name].run(draw_trial(data, "counts", 0), (0.5,), (6,), SMALL)
+        assert max(record["test"] for record in found) > 60
+
+    def test_tsvm_with_all_labels_is_the_svm(self, trial):
+        svm, tsvm = (list(METHODS[name].run(trial, (1.0,), (), SMALL)) for name in ("svm", "tsvm"))
+        assert svm == tsvm
+
+    def test_a_small_rank_of_pca_is_the_start_of_a_large_one(self, trial):
+        both = list(METHODS["pca"].run(trial, (0.3,), (2, 4), SMALL))
+        alone = list(METHODS["pca"].run(trial, (0.3,), (2,), SMALL))
+        assert [record for record in both if record["rank"] == 2] == alone
+
+    def test_your_own_transformer(self, trial):
+        own = method_named("sklearn.decomposition:TruncatedSVD")
+        found = list(own.run(trial, (0.3,), (4,), SMALL))
+        m = trial.n_labeled(0.3)
+        reduce = TruncatedSVD(4, random_state=0).fit(trial.X_train)
+        codes = Codes({"rank": 4}, *(
+            reduce.transform(X) for X in (trial.X_train[:m], trial.X_validation, trial.X_test)
+        ))  # fmt: skip
+        assert found == list(score_codes(trial, (0.3,), codes, SMALL.costs))
+
+    def test_your_own_transformer_sees_minus_one(self, trial, monkeypatch):
+        seen = {}
+
+        class Spy(TruncatedSVD):
+            def fit(self, X, y=None):
+                seen["y"] = y
+                return super().fit(X)
+
+        monkeypatch.setattr(methods, "Spy", Spy, raising=False)
+        list(method_named("marginparts.experiments.methods:Spy").run(trial, (0.3,), (2,), SMALL))
+        assert np.sum(seen["y"] != UNKNOWN) == trial.n_labeled(0.3)
+
+    @pytest.mark.parametrize("name", ["svn", "no.such.module:Class", "sklearn.decomposition:Nope"])
+    def test_an_unknown_method_is_refused_in_one_sentence(self, name):
+        with pytest.raises(ValueError, match=name) as error:
+            method_named(name)
+        assert str(error.value).endswith(".")
+
+
+class TestPlan:
+    def test_units_cover_every_cell_once(self):
+        cells = [
+            (unit.method, unit.split, fraction, rank)
+            for unit in DIGITS.units()
+            for fraction in unit.fractions
+            for rank in unit.ranks or (None,)
+        ]
+        assert len(cells) == len(set(cells)) == 2 * 3 * (1 + 2 + 2 + 2)
+
+    def test_keys_tell_units_apart(self):
+        keys = [unit.key for study in plan.STUDIES.values() for unit in study.units()]
+        assert len(keys) == len(set(keys))
+
+    def test_a_larger_grid_is_other_work(self):
+        larger = replace(DIGITS, grid=SMALL._replace(lams=(1.0, 10.0, 100.0)))
+        assert not {u.key for u in DIGITS.units()} & {u.key for u in larger.units()}
+
+    def test_quick_is_less_work(self):
+        for study in plan.TABLE_2:
+            small = quick(study)
+            assert sum(u.weight for u in small.units()) < sum(u.weight for u in study.units()) / 4
+
+    def test_more_methods(self):
+        more = with_methods(DIGITS, ["svm", "a.b:C"])
+        assert more.methods == (*DIGITS.methods, "a.b:C")
+
+
+class TestStore:
+    def test_a_unit_cut_short_does_not_count(self, tmp_path):
+        store = Store(tmp_path / "a.jsonl")
+        store.append("one", [{"x": 1}, {"x": 2}])
+        store.append("two", [{"x": 3}, {"x": 4}])
+        whole = store.path.read_bytes()
+        second = whole.index(b'"two"')
+        for length in range(len(whole)):
+            store.path.write_bytes(whole[:length])
+            assert store.units() <= {"one", "two"}
+            assert ("two" in store.units()) == (length >= len(whole) - 1)
+            if length > second:
+                assert [record["x"] for record in store][:2] == [1, 2]
+
+    def test_what_follows_a_cut_is_read(self, tmp_path):
+        store = Store(tmp_path / "a.jsonl")
+        store.append("one", [{"x": 1}, {"x": 2}])
+        store.path.write_bytes(store.path.read_bytes()[:-20])
+        store.append("two", [{"x": 3}])
+        store.append("one", [{"x": 1}, {"x": 2}])
+        assert store.units() == {"one", "two"}
+        assert sorted(record["x"] for record in store) == [1, 2, 3]
+
+    def test_an_empty_unit_is_refused(self, tmp_path):
+        with pytest.raises(ValueError, match="no records"):
+            Store(tmp_path / "a.jsonl").append("none", [])
+
+    def test_no_file_is_no_records(self, tmp_path):
+        store = Store(tmp_path / "a.jsonl")
+        assert store.units() == set()
+        assert list(store) == []
+
+
+class TestRunner:
+    def test_parallel_equals_serial_and_nothing_is_done_twice(self, tmp_path):
+        serial, parallel = Store(tmp_path / "1.jsonl"), Store(tmp_path / "2.jsonl")
+        assert run_units(DIGITS.units(), serial, n_jobs=1) == 0
+        told = []
+        run_units(DIGITS.units(), parallel, n_jobs=2, on_unit=lambda *a: told.append(a))
+        assert without_seconds(serial) == without_seconds(parallel)
+        assert len(told) == len(list(DIGITS.units()))
+        run_units(DIGITS.units(), parallel, n_jobs=2, on_unit=lambda *a: pytest.fail("again"))
+
+    def test_records_say_what_was_done(self):
+        unit = next(u for u in DIGITS.units() if u.method == "nmf_alpha")
+        for record in run_unit(unit):
+            wanted = {
+                "method", "data", "preprocessing", "split", "fraction", "rank", "lam", "C",
+                "map_iter", "normalize", "validation", "test", "seconds", "versions", "seed",
+            }  # fmt: skip
+            assert wanted <= set(record)
+
+    def test_no_work_is_begun_after_the_deadline(self, tmp_path):
+        store = Store(tmp_path / "a.jsonl")
+        left = run_units(DIGITS.units(), store, n_jobs=1, deadline=time.monotonic() - 1)
+        assert left == len(list(DIGITS.units()))
+        assert store.units() == set()
+
+    @pytest.mark.parametrize("seed", range(2))
+    def test_a_killed_run_goes_on(self, tmp_path, seed):
+        """SIGKILL at a random moment, then resumed: the records are those of a run left alone."""
+        store = Store(tmp_path / "killed.jsonl")
+        script = tmp_path / "run.py"
+        script.write_text(
+            textwrap.dedent(f"""
+            from marginparts.experiments.methods import Grid
+            from marginparts.experiments.plan import Study
+            from marginparts.experiments.runner import run_units
+            from marginparts.experiments.store import Store
+
+            if __name__ == "__main__":
+                study = {DIGITS!r}
+                run_units(study.units(), Store({str(store.path)!r}), n_jobs=2)
+            """)
+        )
+        process = subprocess.Popen([sys.executable, script], start_new_session=True)
+        rng = np.random.default_rng(seed)
+        wanted = rng.integers(1, len(list(DIGITS.units())) - 1)
+        while len(store.units()) < wanted and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(rng.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        done = len(store.units())
+        assert wanted <= done
+        wait_until_gone(process.pid)
+        # what a kill in the middle of a write leaves
+        store.path.write_bytes(store.path.read_bytes()[: -int(rng.integers(1, 300))])
+        assert run_units(DIGITS.units(), store, n_jobs=2) == 0
+        alone = Store(tmp_path / "alone.jsonl")
+        run_units(DIGITS.units(), alone, n_jobs=1)
+        assert without_seconds(store) == without_seconds(alone)
+
+
+def wait_until_gone(session):
+    """Wait until no process of a session is left: workers end with their parent."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        try:
+            os.killpg(session, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("workers outlived their parent")
+
+
+def record(method, rank, split, validation, test, **more):
+    return {
+        "method": method, "rank": rank, "split": split, "validation": validation, "test": test,
+        "data": "mnist", "preprocessing": "counts", "fraction": 0.02, "map_iter": 5, **more,
+    }  # fmt: skip
+
+
+class TestTables:
+    RECORDS = (
+        record("nmf_alpha", 16, 0, 80, 70, C=1),
+        record("nmf_alpha", 16, 0, 70, 99, C=2),  # good on test rows, which do not count
+        record("nmf_alpha", 16, 1, 90, 72, C=1),
+        record("nmf_alpha", 32, 0, 81, 74, C=1),
+        record("nmf_alpha", 32, 1, 91, 78, C=1),
+        record("nmf_alpha", 64, 1, 99, 99, C=1),  # one split only
+    )
+
+    def test_choices_are_made_on_validation_scores(self):
+        (cell,) = found = tables.curves(self.RECORDS)
+        points = found[cell]["nmf_alpha"]
+        assert [(point.rank, point.test) for point in points] == [(16, 71), (32, 76)]
+        best = tables.chosen(points)
+        assert best.rank == 32
+        assert_allclose(best.std, np.std([74, 78], ddof=1))
+
+    def test_table2(self):
+        table = tables.table2(tables.curves(self.RECORDS), {"mnist": "counts"})
+        assert table["mnist"]["2%"]["nmf_alpha"] == {
+            "mean": 76.0, "std": 2.83, "validation": 86.0, "splits": 2, "rank": 32, "paper": 93.3,
+        }  # fmt: skip
+
+    def test_another_preparation_is_not_mixed_in(self):
+        assert tables.table2(tables.curves(self.RECORDS), {"mnist": "l1"}) == {}
+
+    def test_table1_is_the_papers(self):
+        rows = {row["data"]: row for row in tables.table1()}
+        assert list(rows["mnist"].values())[2:] == [5000, 6791, 1991, 784, 2]
+        assert list(rows["news"].values())[2:] == [9007, 2262, 7505, 53975, 20]
+        assert list(rows["aviation"].values())[2:] == [12912, 8607, 7077, 28426, 22]
+
+    def test_ablation_compares_split_by_split(self):
+        some = (
+            record("nmf_alpha", 32, 0, 80, 70),
+            record("nmf_alpha", 32, 0, 79, 60, map_iter=15),
+            record("nmf_alpha", 32, 1, 90, 76),
+            record("nmf_alpha", 32, 1, 89, 74, map_iter=15),
+            record("nmf_alpha_class", 32, 0, 80, 71),
+            record("nmf_alpha_class", 32, 1, 80, 73),
+        )
+        rows = {row["what"]: row for row in tables.ablation(some)["mnist 2%"]}
+        assert rows["NMF-alpha"]["change"] is None
+        assert rows["NMF-alpha, class sums"]["change"] == -1
+        assert_allclose(rows["NMF-alpha, class sums"]["change_std"], np.std([1, -3], ddof=1), 0.01)
+        assert rows["NMF-alpha, 15 mapping updates"]["mean"] == 67

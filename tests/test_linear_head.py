@@ -1,0 +1,85 @@
+"""The last SVM: exactly LIBLINEAR's problem, solved to the end."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.svm import LinearSVC
+
+from marginparts import linear_head
+from marginparts._newton_svm import squared_hinge_weights
+from marginparts.labels import Labels, encode_labels
+from marginparts.linear_head import fit_head
+
+
+def problem(n, q, seed, noise=0.5):
+    rng = np.random.default_rng(seed)
+    Z = rng.random((n, q))
+    y = np.where((Z - 0.5) @ rng.standard_normal(q) + noise * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return Z, y
+
+
+@pytest.mark.parametrize("C", [1e-4, 0.1, 1.0, 100.0, 1e6])
+@pytest.mark.parametrize(("n", "q"), [(60, 3), (200, 17), (20, 40), (2, 5)])
+def test_the_optimum_is_stationary(n, q, C):
+    """The loss is convex, so a gradient of zero is the optimum."""
+    Z, y = problem(n, q, seed=n + q)
+    y[:2] = -1, 1
+    w = squared_hinge_weights(Z, y, C)
+    room = np.maximum(0, 1 - y * (Z @ w))
+    gradient = w - 2 * C * ((y * room) @ Z)
+    assert np.linalg.norm(gradient) < 1e-5 * np.linalg.norm(2 * C * (y @ Z))
+
+
+def test_the_loss_is_below_that_of_liblinear():
+    Z, y = problem(300, 10, seed=0)
+    svm = LinearSVC(C=10.0, dual=False, fit_intercept=False, tol=1e-6).fit(Z, y)
+    w = squared_hinge_weights(Z, y, 10.0)
+
+    def loss(w):
+        return w @ w / 2 + 10 * np.sum(np.maximum(0, 1 - y * (Z @ w)) ** 2)
+
+    assert loss(w) <= loss(svm.coef_[0]) * (1 + 1e-9)
+    assert_allclose(w, svm.coef_[0], rtol=1e-3)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_the_head_is_liblinear_on_unit_rows(classes):
+    rng = np.random.default_rng(classes)
+    codes = rng.integers(classes, size=150)
+    Z = rng.random((150, 6)) + 2 * np.eye(6)[codes]
+    head = fit_head(Z, encode_labels(codes), 2.0)
+    rows = Z / np.linalg.norm(Z, axis=1, keepdims=True)
+    svm = LinearSVC(C=2.0, dual=False, tol=1e-8).fit(rows, codes)
+    assert_allclose(head.coef, svm.coef_, rtol=1e-4, atol=1e-4)
+    assert_allclose(head.intercept, svm.intercept_, rtol=1e-4, atol=1e-4)
+
+
+def test_sparse_rows_and_many_columns_give_the_same_head(monkeypatch):
+    rng = np.random.default_rng(3)
+    codes = rng.integers(3, size=90)
+    Z = rng.poisson(0.5, (90, 8)) + 3.0 * np.eye(8)[codes]
+    labels = encode_labels(codes)
+    for normalize in (True, False):
+        exact = fit_head(Z, labels, 1.0, normalize=normalize).values(Z)
+        sparse = fit_head(sp.csr_array(Z), labels, 1.0, normalize=normalize)
+        assert_allclose(sparse.values(sp.csr_array(Z)), exact, atol=0.1)
+        with monkeypatch.context() as patch:
+            patch.setattr(linear_head, "_FEW_COLUMNS", 1)
+            many = fit_head(Z, labels, 1.0, normalize=normalize)
+        assert_allclose(many.values(Z), exact, atol=0.1)
+
+
+def test_a_class_without_rows_is_never_predicted():
+    Z, y = problem(40, 4, seed=1)
+    head = fit_head(Z, Labels(np.array(["a", "b", "c"]), np.where(y > 0, 2, 0)), 1.0)
+    assert set(head.values(Z).argmax(axis=1)) <= {0, 2}
+    two = fit_head(Z, encode_labels(np.where(y > 0, 1, 0)), 1.0)
+    assert_array_equal(head.values(Z).argmax(axis=1) == 2, two.values(Z)[:, 0] > 0)
+
+
+def test_an_empty_row_does_no_harm():
+    Z, y = problem(40, 4, seed=2)
+    Z[3] = 0
+    head = fit_head(Z, encode_labels(np.where(y > 0, 1, 0)), 1.0)
+    assert np.isfinite(head.values(Z)).all()

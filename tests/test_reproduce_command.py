@@ -1,0 +1,119 @@
+"""The command that reproduces the paper, on the embedded digits in the place of its data."""
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from marginparts.cli import app
+from marginparts.experiments import plan, tables
+from marginparts.experiments.plan import Study
+
+RUNNER = CliRunner()
+GRID = plan.QUICK_GRID._replace(map_iters=(5,), costs=(1.0,), max_iter=10)
+DIGITS = Study(
+    "digits", "digits", "counts", (0.1, 0.3, 1.0), (2, 4),
+    methods=("svm", "tsvm", "pca", "lda", "nmf", "lee2010", "liu_wu2010", "nmf_alpha"),
+    splits=(0, 1), grid=GRID,
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def on_digits(monkeypatch):
+    monkeypatch.setattr(plan, "TABLE_2", (DIGITS,))
+    monkeypatch.setattr(plan, "TF_IDF", ())
+    monkeypatch.setattr(plan, "QUICK_GRID", GRID)
+    ablated = ("nmf_alpha", "nmf_alpha_class", "nmf_alpha_h")
+    study = Study("ablation", "digits", "counts", (0.1,), (4,), ablated, (0, 1), GRID)
+    monkeypatch.setattr(plan, "ABLATIONS", (study,))
+    monkeypatch.setattr(tables, "PREPARATION", {"digits": "counts"})
+
+
+@pytest.fixture
+def reproduce(tmp_path):
+    def run(*arguments, code=0):
+        given = ["reproduce", *arguments, "--results", str(tmp_path), "--jobs", "1", "--quiet"]
+        result = RUNNER.invoke(app, given, env={"COLUMNS": "80"})
+        assert result.exit_code == code, result.output
+        assert code != 0 or result.exception is None
+        assert all(len(line) <= 80 for line in result.stdout.splitlines() if "/" not in line)
+        return result
+
+    run.results = tmp_path
+    return run
+
+
+def test_table1_needs_no_data(reproduce):
+    assert re.search(r"news +multiway +9007 +2262 +7505 +53975 +20", reproduce("table1").output)
+
+
+def test_table2_is_shown_written_and_not_computed_twice(reproduce, monkeypatch):
+    first = reproduce("table2")
+    table = json.loads((reproduce.results / "table2.json").read_text())
+    assert set(table["digits"]) == {"10%", "30%", "100%"}
+    assert set(table["digits"]["10%"]) == set(DIGITS.methods)
+    mean, std = (table["digits"]["10%"]["nmf_alpha"][k] for k in ("mean", "std"))
+    assert f"{mean:.1f} ± {std:.1f}" in first.output
+    monkeypatch.setattr(
+        "marginparts.experiments.runner.run_unit", lambda *a, **k: pytest.fail("computed again")
+    )
+    assert reproduce("table2").output == first.output
+    assert reproduce("table2", "--show").output == first.output
+
+
+def test_show_does_not_compute(reproduce):
+    result = reproduce("table2", "--show", code=1)
+    assert "no records" in result.output
+    assert not (reproduce.results / "records").exists()
+
+
+def test_quick_is_kept_apart(reproduce):
+    reproduce("table2", "--quick")
+    assert (reproduce.results / "quick" / "table2.json").exists()
+    assert not (reproduce.results / "table2.json").exists()
+
+
+def test_figures(reproduce):
+    pytest.importorskip("matplotlib")
+    for target in ("fig3", "fig4", "fig5"):
+        assert "Drawn in" in reproduce(target).output
+        assert (reproduce.results / f"{target}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_ablation(reproduce):
+    assert "class sums" in reproduce("ablation").output
+    rows = json.loads((reproduce.results / "ablation.json").read_text())["digits 10%"]
+    assert rows[0]["what"] == "NMF-alpha"
+
+
+def test_a_method_of_your_own_is_in_the_table(reproduce):
+    output = reproduce("table2", "--method", "sklearn.decomposition:TruncatedSVD").output
+    assert "TruncatedSVD" in output
+
+
+def test_time_that_is_up_keeps_what_is_done(reproduce):
+    assert "goes on" in reproduce("table2", "--minutes", "0").output
+    assert "goes on" not in reproduce("table2").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("table2", "--method", "nope"), 2, "Unknown method 'nope'"),
+        (("table2", "--method", "no.module:Class"), 2, "cannot be imported"),
+        (("table2", "--data", "mnist"), 2, "nothing to run on 'mnist'"),
+        (("table7",), 2, "table7"),
+    ],
+)
+def test_bad_arguments(reproduce, arguments, code, words):
+    output = " ".join(reproduce(*arguments, code=code).output.split())
+    assert words in output
+
+
+def test_missing_data_is_one_sentence(reproduce, monkeypatch, tmp_path):
+    study = Study("mnist", "mnist", "counts", (0.02,), (4,), ("svm",), (0,), GRID)
+    monkeypatch.setattr(plan, "TABLE_2", (study,))
+    result = reproduce("table2", "--data-dir", str(tmp_path / "none"), code=1)
+    assert "Traceback" not in result.output
+    assert "mnist" in result.output
