@@ -84,7 +84,7 @@ def most_used(coefficients: Array, share: float = _MOST) -> NDArray[np.intp]:
 
 def find_bases(
     data_dir: str | os.PathLike[str] | None = None,
-    lams: Iterable[float] = (0, 10, 1000),
+    lams: Iterable[float] = (0, 30, 1000),
     rank: int = 64,
     quick: bool = False,
     *,

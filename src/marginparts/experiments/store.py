@@ -46,7 +46,9 @@ class Store:
         if not found:
             raise ValueError(f"Unit {unit!r} has no records; a unit has at least one.")
         lines = [
-            json.dumps({"unit": unit, "part": part, "of": len(found), **record})
+            json.dumps(
+                {"unit": unit, "part": part, "of": len(found), **record}, separators=(",", ":")
+            )
             for part, record in enumerate(found)
         ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
