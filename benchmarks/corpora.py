@@ -1,6 +1,6 @@
 """The data of the benchmarks: 20 Newsgroups where it is at hand, else a matrix drawn to match it.
 
-The environment variable MARGINPARTS_DATA names the folder; `real_data.py` uses the same one.
+The environment variable MARGINPARTS_DATA names the folder; the experiments use the same one.
 """
 
 from __future__ import annotations
@@ -57,17 +57,12 @@ def news_counts(quick: bool = False) -> Corpus:
 
 def news_l2_log(quick: bool = False) -> Corpus:
     """Return rows of length 1 of ``log(1 + count)``, the data for classifiers."""
-    from sklearn.preprocessing import normalize
+    # it loads scikit-learn, which must come after `common`
+    from marginparts.experiments.preprocessing import preprocess
 
-    from real_data import load_news  # it loads scikit-learn, which must come after `common`
-
-    folder = _news_folder()
-    if folder is not None:
-        X, y, X_test, y_test = load_news(folder.parent)
-        return _trimmed("20 Newsgroups l2-log", X, y, X_test, y_test, quick)
-    X, X_test, y, y_test = _synthetic_news()
-    X, X_test = (normalize(A.log1p()) for A in (X, X_test))
-    return _trimmed("synthetic l2-log", X, y, X_test, y_test, quick)
+    corpus = news_counts(quick)
+    X, X_test = preprocess("l2-log", corpus.X, corpus.X_test)
+    return corpus._replace(data=corpus.data.replace("counts", "l2-log"), X=X, X_test=X_test)
 
 
 def partly_labeled(y: np.ndarray, share: float) -> np.ndarray:

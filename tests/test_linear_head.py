@@ -83,3 +83,17 @@ def test_an_empty_row_does_no_harm():
     Z[3] = 0
     head = fit_head(Z, encode_labels(np.where(y > 0, 1, 0)), 1.0)
     assert np.isfinite(head.values(Z)).all()
+
+
+@pytest.mark.parametrize(("k", "classes"), [(0, 2), (1, 2), (0, 3), (2, 3)])
+def test_one_known_class_is_always_predicted(k, classes):
+    Z = np.random.default_rng(0).random((5, 3))
+    head = fit_head(Z, Labels(np.arange(classes), np.full(5, k)), 1.0)
+    values = head.values(Z)
+    assert_array_equal(values[:, 0] > 0 if classes == 2 else values.argmax(axis=1), k)
+
+
+def test_equal_columns_and_a_huge_cost():
+    Z, y = problem(40, 4, seed=5)
+    w = squared_hinge_weights(np.hstack([Z, Z]), y, 1e14)
+    assert np.isfinite(w).all()

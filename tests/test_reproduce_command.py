@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -22,7 +23,8 @@ DIGITS = Study(
 @pytest.fixture(autouse=True)
 def on_digits(monkeypatch):
     monkeypatch.setattr(plan, "TABLE_2", (DIGITS,))
-    monkeypatch.setattr(plan, "TF_IDF", ())
+    monkeypatch.setattr(plan, "BESIDE", ())
+    monkeypatch.setattr(plan, "AVIATION", replace(DIGITS, name="aviation", data="aviation"))
     monkeypatch.setattr(plan, "QUICK_GRID", GRID)
     ablated = ("nmf_alpha", "nmf_alpha_class", "nmf_alpha_h")
     study = Study("ablation", "digits", "counts", (0.1,), (4,), ablated, (0, 1), GRID)
@@ -81,6 +83,34 @@ def test_figures(reproduce):
         assert (reproduce.results / f"{target}.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_table_of_one_data_set_does_not_overwrite_the_others(reproduce, monkeypatch):
+    docs = replace(DIGITS, name="docs", data="docstrings", methods=("svm",), splits=(0,))
+    monkeypatch.setattr(plan, "TABLE_2", (DIGITS, docs))
+    monkeypatch.setattr(tables, "PREPARATION", {"digits": "counts", "docstrings": "counts"})
+    reproduce("table2")
+    output = reproduce("table2", "--data", "digits").output
+    assert "docstrings" not in output
+    assert set(json.loads((reproduce.results / "table2.json").read_text())) == {
+        "digits", "docstrings"
+    }  # fmt: skip
+
+
+def test_complete_records_need_no_data(reproduce, monkeypatch):
+    reproduce("table2")
+    monkeypatch.setattr(
+        "marginparts.experiments.reproduce.Results.missing_data", lambda *a: "It is not here."
+    )
+    assert "not here" not in reproduce("table2").output
+
+
+def test_what_cannot_be_made_does_not_keep_the_rest_from_being_made(reproduce, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv("MARGINPARTS_DATA", str(reproduce.results / "none"))
+    result = reproduce("all", code=1)  # Figure 2 needs MNIST
+    assert "mnist" in result.output
+    assert (reproduce.results / "fig5.png").exists()
+
+
 def test_ablation(reproduce):
     assert "class sums" in reproduce("ablation").output
     rows = json.loads((reproduce.results / "ablation.json").read_text())["digits 10%"]
@@ -93,7 +123,7 @@ def test_a_method_of_your_own_is_in_the_table(reproduce):
 
 
 def test_time_that_is_up_keeps_what_is_done(reproduce):
-    assert "goes on" in reproduce("table2", "--minutes", "0").output
+    assert "goes on" in reproduce("table2", "--minutes", "0", code=1).output
     assert "goes on" not in reproduce("table2").output
 
 
@@ -101,7 +131,7 @@ def test_time_that_is_up_keeps_what_is_done(reproduce):
     ("arguments", "code", "words"),
     [
         (("table2", "--method", "nope"), 2, "Unknown method 'nope'"),
-        (("table2", "--method", "no.module:Class"), 2, "cannot be imported"),
+        (("table2", "--method", "no.module:Class"), 2, "cannot be used"),
         (("table2", "--data", "mnist"), 2, "nothing to run on 'mnist'"),
         (("table7",), 2, "table7"),
     ],

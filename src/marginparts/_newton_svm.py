@@ -36,7 +36,16 @@ def squared_hinge_weights(Z: NDArray[np.float64], y: Vector, C: float) -> Vector
     w : (q,)
     """
     w, margins = np.zeros(Z.shape[1]), np.zeros(len(y))
-    enough = _TOL * float(np.linalg.norm(2 * C * (y @ Z)))
+    enough = (
+        _TOL
+        * 2
+        * C
+        * max(
+            float(np.linalg.norm(y @ Z)),
+            # where the sums cancel, rounding is all there is
+            1e-6 * float(np.linalg.norm(np.abs(Z).sum(axis=0))),
+        )
+    )
     for _ in range(_STEPS):
         within = np.flatnonzero(margins < 1)
         inside = Z[within]
@@ -45,6 +54,8 @@ def squared_hinge_weights(Z: NDArray[np.float64], y: Vector, C: float) -> Vector
             break
         hessian = 2 * C * (inside.T @ inside)
         hessian[np.diag_indices_from(hessian)] += 1
+        # equal columns and a huge cost: rounding must not make it indefinite
+        hessian[np.diag_indices_from(hessian)] += np.finfo(float).eps * np.trace(hessian)
         step = -cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient)
         change = y * (Z @ step)
         size = _line_search(w, step, margins, change, C)

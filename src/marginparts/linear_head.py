@@ -69,6 +69,8 @@ def _fit_classes(Z: Any, labels: Labels, C: float, seed: int) -> Head:
     """One SVM for two classes, one a class for more."""
     rows = np.flatnonzero(labels.labeled)
     present, codes = np.unique(labels.codes[rows], return_inverse=True)
+    if len(present) < 2:  # there is nothing to tell apart
+        return _constant(labels, present, Z.shape[1])
     positive = [codes == 1] if len(present) == 2 else [codes == k for k in range(len(present))]
     svm = _svms(Z[rows], [np.where(mask, 1.0, -1.0) for mask in positive], C, seed)
     if len(labels.classes) == 2:
@@ -79,6 +81,15 @@ def _fit_classes(Z: Any, labels: Labels, C: float, seed: int) -> Head:
         svm = Head(np.concatenate([-svm.coef, svm.coef]), np.repeat(svm.intercept, 2) * (-1, 1))
     coef[present], intercept[present] = svm.coef, svm.intercept
     return Head(coef, intercept)
+
+
+def _constant(labels: Labels, present: NDArray[np.int64], r: int) -> Head:
+    """Return a head that always says the one class that is known."""
+    if len(labels.classes) == 2:
+        return Head(np.zeros((1, r)), np.where(present == 1, 1.0, -1.0)[:1])
+    intercept = np.full(len(labels.classes), -np.inf)
+    intercept[present] = 0.0
+    return Head(np.zeros((len(labels.classes), r)), intercept)
 
 
 def _fit_labels(Z: Any, labels: Labels, C: float, seed: int) -> Head:

@@ -24,6 +24,9 @@ from marginparts.factorization import factorize, map_rows, parts_of, start_from
 #: The data, its preparation, the share of labels and the split of the figure.
 DATA, PREPROCESSING, FRACTION, SPLIT = "mnist", "counts", 0.02, 0
 
+#: No weight, one of those that classify best, and one at which nothing but the labels counts.
+LAMS = (0.0, 30.0, 1000.0)
+
 #: Iterations at most: the larger lam is, the more it takes until the loss settles.
 _MAX_ITER, _QUICK_ITER = 2000, 60
 
@@ -84,7 +87,7 @@ def most_used(coefficients: Array, share: float = _MOST) -> NDArray[np.intp]:
 
 def find_bases(
     data_dir: str | os.PathLike[str] | None = None,
-    lams: Iterable[float] = (0, 30, 1000),
+    lams: Iterable[float] = LAMS,
     rank: int = 64,
     quick: bool = False,
     *,
@@ -138,9 +141,11 @@ def save_bases(path: str | os.PathLike[str], bases: Bases) -> None:
     fields: dict[str, Any] = {
         name: np.stack(column) for name, column in zip(Panel._fields, columns, strict=True)
     }
-    # an open file, because a path gets .npz added
-    with Path(path).open("wb") as file:
+    # beside it and renamed, so that a kill leaves no half of a file
+    draft = Path(path).with_suffix(".part")
+    with draft.open("wb") as file:
         np.savez_compressed(file, digit=bases.digit, name=bases.name, **fields)
+    draft.replace(path)
 
 
 def load_bases(path: str | os.PathLike[str]) -> Bases:

@@ -16,14 +16,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array
 from marginparts.directions import find_directions
-from marginparts.estimators import ConstrainedNMF, SemiSupervisedNMF, TransductiveSVM
+from marginparts.estimators import ConstrainedNMF, SemiSupervisedNMF
 from marginparts.experiments.protocol import Codes, Scored, Trial, score_codes, scores
 from marginparts.factorization import factorize, factorize_path, map_rows_each, parts_of, start_from
 from marginparts.geometry import gram_root
 from marginparts.labels import Labels
+from marginparts.transduction import transductive_weights
 
 
 class Grid(NamedTuple):
@@ -37,16 +40,16 @@ class Grid(NamedTuple):
     data through ``lda_inputs`` principal components and shrinks covariances by ``shrinkages``.
     """
 
-    lams: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
+    lams: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0)
     literal_lams: tuple[float, ...] = (0.3, 3.0, 30.0, 300.0, 3e3, 3e4)
     direction_costs: tuple[float, ...] = (1.0,)
     lee_lams: tuple[float, ...] = (1.0, 30.0, 1000.0)
     map_iters: tuple[int, ...] = (5, 15, 60)
     costs: tuple[float, ...] = (0.1, 1.0, 10.0)
-    raw_costs: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
-    tsvm_costs: tuple[float, ...] = (0.01, 0.1, 1.0)
+    raw_costs: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+    tsvm_costs: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
     lda_inputs: tuple[int, ...] = (100, 300)
-    shrinkages: tuple[float, ...] = (0.01, 0.1, 0.5)
+    shrinkages: tuple[float, ...] = (0.01, 0.1, 0.5, 0.9)
     max_iter: int = 150
     warm_iter: int = 40
 
@@ -57,17 +60,29 @@ Run = Callable[[Trial, tuple[float, ...], tuple[int, ...], Grid], Scored]
 
 @dataclass(frozen=True)
 class Method:
-    """A method and what one go of it covers.
+    """A method, and what one go of it covers.
 
-    ``labels``: it learns from labels, so each share of them is work of its own; what it learns
-    serves all shares otherwise. ``ranks``: "each" is work of its own, one go serves "all", or
-    there are "none".
+    Attributes
+    ----------
+    title : str
+    run : Run
+    settings : tuple of str
+        The entries of the grid that it uses: what else is in a grid is not its business.
+    labels : bool
+        It learns from labels, so each share of them is work of its own; what it learns serves
+        all shares otherwise.
+    ranks : {"each", "all", "none"}
+        Each rank is work of its own, one go serves all of them, or it has none.
+    source : str
+        The code of a method from outside, so that an edited one is not taken for done.
     """
 
     title: str
     run: Run
+    settings: tuple[str, ...]
     labels: bool = True
     ranks: str = "each"
+    source: str = ""
 
 
 def raw_svm(
@@ -79,24 +94,54 @@ def raw_svm(
 
 
 def raw_tsvm(
-    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
+    trial: Trial,
+    fractions: tuple[float, ...],
+    ranks: tuple[int, ...],
+    grid: Grid,
+    *,
+    shares: tuple[float | None, ...] = (None,),
 ) -> Scored:
-    """A transductive SVM on the inputs; with all labels it is the SVM."""
+    """A transductive SVM on the inputs; with all labels it is the SVM.
+
+    ``shares`` of positives among the unlabeled rows are tried; None is that of the labels.
+    """
     for fraction in fractions:
         if fraction == 1:
             yield from raw_svm(trial, (fraction,), ranks, grid)
             continue
-        y = trial.labels(fraction).codes
-        for C in grid.tsvm_costs:
-            svm = TransductiveSVM(C, random_state=trial.seed).fit(trial.X_train, y)
-            values = (_columns(svm, X) for X in (trial.X_validation, trial.X_test))
-            yield {"fraction": fraction, "C": C, **scores(trial, *values)}
+        rows = (trial.X_train, trial.X_validation, trial.X_test)
+        # rows that have length one already need not be tried twice
+        lengths = row_norms(trial.X_train)
+        same = np.allclose(lengths[lengths > 0], 1)
+        for normalized in (True,) if same else (True, False):
+            codes = Codes({"normalize": normalized}, *(
+                normalize(X) if normalized else X for X in rows
+            ))  # fmt: skip
+            yield from score_transductive(trial, fraction, codes, grid.tsvm_costs, shares)
 
 
-def _columns(svm: Any, X: Any) -> Array:
-    """Return decision values with one column a classifier."""
-    values = np.asarray(svm.decision_function(X))
-    return values[:, None] if values.ndim == 1 else values
+def score_transductive(
+    trial: Trial,
+    fraction: float,
+    codes: Codes,
+    costs: tuple[float, ...],
+    shares: tuple[float | None, ...],
+) -> Scored:
+    """Train a transductive SVM on the codes of all training rows, and score it."""
+    labels = trial.labels(fraction)
+    train, validation, test = (_with_ones(rows) for rows in codes[1:])
+    for C, share in product(costs, shares):
+        given = None if share is None else (share,)
+        W = transductive_weights(train, labels, C, shares=given, seed=trial.seed)
+        yield {
+            "fraction": fraction, **codes.setting, "C": C, "share": share,
+            **scores(trial, validation @ W.T, test @ W.T),
+        }  # fmt: skip
+
+
+def _with_ones(rows: Any) -> sp.csr_array:
+    """Append a constant column, for the intercept."""
+    return sp.hstack([sp.csr_array(rows), np.ones((rows.shape[0], 1))], format="csr")
 
 
 def pca(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:
@@ -239,7 +284,8 @@ def _squared_loss(
 
 def _transformed(model: Any, trial: Trial, m: int, setting: dict[str, Any]) -> Codes:
     rows = (trial.X_train[:m], trial.X_validation, trial.X_test)
-    return Codes(setting, *(np.asarray(model.transform(X)) for X in rows))
+    found = (model.transform(X) for X in rows)
+    return Codes(setting, *(sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z) for Z in found))
 
 
 def own_method(

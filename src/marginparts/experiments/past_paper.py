@@ -14,17 +14,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
-from marginparts._types import Array
 from marginparts.directions import find_directions, with_surest
-from marginparts.experiments.methods import Grid, mapped
-from marginparts.experiments.protocol import Codes, Scored, Trial, score_codes, scores
+from marginparts.experiments.methods import Grid, mapped, score_transductive
+from marginparts.experiments.protocol import Codes, Scored, Trial, score_codes
 from marginparts.factorization import factorize, factorize_path, start_from
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
-from marginparts.transduction import transductive_weights
 
 #: The share of each predicted class that is taken for labeled, round by round: the first teacher
 #: is a linear SVM on the inputs, the later ones are the rounds before.
@@ -103,21 +100,5 @@ def transductive_parts(
             if fraction == 1:
                 yield from score_codes(trial, (1.0,), codes, grid.costs)
             else:
-                yield from _score_transductive(trial, fraction, labels, codes, grid)
-
-
-def _score_transductive(
-    trial: Trial, fraction: float, labels: Labels, codes: Codes, grid: Grid
-) -> Scored:
-    train, validation, test = (_with_ones(rows) for rows in codes[1:])
-    for C, share in product(grid.tsvm_costs, SHARES):
-        W = transductive_weights(train, labels, C, shares=(share,), seed=trial.seed)
-        yield {
-            "fraction": fraction, **codes.setting, "C": C, "share": share,
-            **scores(trial, validation @ W.T, test @ W.T),
-        }  # fmt: skip
-
-
-def _with_ones(rows: Array) -> NDArray[np.float64]:
-    """Append a constant column for the intercept; the rows get length one."""
-    return np.hstack([normalize(rows), np.ones((len(rows), 1))])
+                unit = Codes(codes.setting, *(normalize(rows) for rows in codes[1:]))
+                yield from score_transductive(trial, fraction, unit, grid.tsvm_costs, SHARES)

@@ -72,13 +72,15 @@ def draw_trial(data: PaperData, preprocessing: str, split: int) -> Trial:
     X_train, X_validation, X_test = preprocess(
         preprocessing, data.X_train[train], data.X_train[rest], data.X_test
     )
+    # encoded together: a class may be absent from one of the parts
+    labels = encode_labels(np.concatenate([data.y_train, data.y_test]))
     return Trial(
         X_train=X_train,
-        train=encode_labels(data.y_train[train]),
+        train=labels.take(train),
         X_validation=X_validation,
-        validation=encode_labels(data.y_train[rest]),
+        validation=labels.take(rest),
         X_test=X_test,
-        test=encode_labels(data.y_test),
+        test=labels.take(np.arange(len(data.y_train), len(labels.codes))),
         seed=split,
     )
 

@@ -12,8 +12,8 @@ from typing import Any
 from marginparts.datasets import MissingDataError
 from marginparts.datasets._catalog import entry_named, find_files
 from marginparts.experiments.data import EMBEDDED
-from marginparts.experiments.plan import Study, quick, with_methods
-from marginparts.experiments.runner import OnUnit, run_units
+from marginparts.experiments.plan import Study, Unit, quick, with_methods
+from marginparts.experiments.runner import OnUnit, Outcome, run_units
 from marginparts.experiments.store import Record, Store
 from marginparts.experiments.tables import Curves, curves
 
@@ -62,15 +62,10 @@ class Results:
             return str(error)
         return None
 
-    def open_weight(self, studies: Iterable[Study]) -> float:
-        """Return about how much work is left."""
-        return sum(
-            unit.weight
-            for study in studies
-            for done in [self.store(study).units()]
-            for unit in self.planned(study).units()
-            if unit.key not in done
-        )
+    def left(self, study: Study) -> list[Unit]:
+        """Return the units of a study that are not in the records."""
+        done = self.store(study).units()
+        return [unit for unit in self.planned(study).units() if unit.key not in done]
 
     def run(
         self,
@@ -79,7 +74,7 @@ class Results:
         n_jobs: int | None = None,
         deadline: float | None = None,
         on_unit: OnUnit | None = None,
-    ) -> int:
+    ) -> Outcome:
         """Do what is left of a study, see `run_units`."""
         return run_units(
             self.planned(study).units(), self.store(study), data_dir=self.data_dir,
@@ -87,8 +82,12 @@ class Results:
         )  # fmt: skip
 
     def records(self, studies: Iterable[Study]) -> list[Record]:
-        """Return the records of some studies."""
-        return [record for study in studies for record in self.store(study)]
+        """Return the records of some studies, as they are planned: not those of other grids."""
+        return [
+            record
+            for study in studies
+            for record in self.store(study).of({u.key for u in self.planned(study).units()})
+        ]
 
     def curves(self, studies: Iterable[Study]) -> Curves:
         """Return what the tables and figures are made of."""

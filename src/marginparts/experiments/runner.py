@@ -11,10 +11,12 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from threadpoolctl import threadpool_limits
 
@@ -33,6 +35,28 @@ OnUnit = Callable[[Unit, list[Record]], None]
 _ONE_THREAD = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
+class Failure(NamedTuple):
+    """A unit that could not be done, and why."""
+
+    unit: Unit
+    error: BaseException
+
+    def __str__(self) -> str:
+        unit, said = self.unit, str(self.error).strip().split("\n")[0]
+        ranks = f", rank {'/'.join(map(str, unit.ranks))}" if unit.ranks else ""
+        return (
+            f"{unit.method} failed on {unit.data}, split {unit.split}{ranks}: "
+            f"{type(self.error).__name__}: {said}"
+        )
+
+
+class Outcome(NamedTuple):
+    """How many units are left to do, and which of them failed."""
+
+    left: int
+    failures: list[Failure]
+
+
 def run_units(
     units: Iterable[Unit],
     store: Store,
@@ -41,8 +65,10 @@ def run_units(
     n_jobs: int | None = None,
     deadline: float | None = None,
     on_unit: OnUnit | None = None,
-) -> int:
+) -> Outcome:
     """Do the units that are not in the store yet, and append their records as they come.
+
+    A unit that fails does not keep the others from being done.
 
     Parameters
     ----------
@@ -59,11 +85,12 @@ def run_units(
 
     Returns
     -------
-    int
-        How many units are left.
+    Outcome
     """
     done = store.units()
     open_units = {unit.key: unit for unit in units if unit.key not in done}
+    if not open_units:
+        return Outcome(0, [])
     begun = (
         unit
         for unit in list(open_units.values())
@@ -71,19 +98,19 @@ def run_units(
     )
     work = partial(run_unit, data_dir=None if data_dir is None else os.fspath(data_dir))
     n_jobs = min(n_jobs or _cores(), len(open_units))
-
-    def finish(unit: Unit, records: list[Record]) -> None:
-        store.append(unit.key, records)
-        del open_units[unit.key]
-        if on_unit is not None:
-            on_unit(unit, records)
-
-    if n_jobs > 1:
-        _in_parallel(begun, work, finish, n_jobs)
-    else:
-        for unit in begun:
-            finish(unit, work(unit))
-    return len(open_units)
+    failures = []
+    with store.writing():
+        for unit, records in (
+            _in_parallel(begun, work, n_jobs) if n_jobs > 1 else _one_by_one(begun, work)
+        ):
+            if isinstance(records, BaseException):
+                failures.append(Failure(unit, records))
+                continue
+            store.append(unit.key, records)
+            del open_units[unit.key]
+            if on_unit is not None:
+                on_unit(unit, records)
+    return Outcome(len(open_units), failures)
 
 
 def _cores() -> int:
@@ -93,25 +120,43 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _in_parallel(
-    units: Iterable[Unit], work: Callable[[Unit], list[Record]], finish: OnUnit, n_jobs: int
-) -> None:
+Work = Callable[[Unit], list[Record]]
+Done = Iterator[tuple[Unit, list[Record] | Exception]]
+
+
+def _one_by_one(units: Iterable[Unit], work: Work) -> Done:
+    for unit in units:
+        try:
+            yield unit, work(unit)
+        except Exception as error:
+            yield unit, error
+
+
+def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Done:
     # not forked: threads of numerical libraries do not survive that
     context = multiprocessing.get_context("spawn")
+    with _one_thread():
+        pool = ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_end_with_the_parent)
+        try:
+            running: dict[Future[list[Record]], Unit] = {}
+            for unit in units:
+                running[pool.submit(work, unit)] = unit
+                if len(running) >= n_jobs:
+                    yield from _finished(running)
+            while running:
+                yield from _finished(running)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let processes that are started meanwhile use one thread each."""
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
-    pool = ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_end_with_the_parent)
     try:
-        running: dict[Future[list[Record]], Unit] = {}
-        for unit in units:
-            running[pool.submit(work, unit)] = unit
-            if len(running) <= n_jobs:  # one more than can run, so that no worker waits
-                continue
-            _collect(running, finish)
-        while running:
-            _collect(running, finish)
+        yield
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
@@ -119,10 +164,16 @@ def _in_parallel(
                 os.environ[name] = value
 
 
-def _collect(running: dict[Future[list[Record]], Unit], finish: OnUnit) -> None:
-    """Wait for at least one unit and keep its records."""
+def _finished(running: dict[Future[list[Record]], Unit]) -> Done:
+    """Wait for at least one unit."""
     for future in wait(running, return_when=FIRST_COMPLETED).done:
-        finish(running.pop(future), future.result())
+        unit = running.pop(future)
+        try:
+            yield unit, future.result()
+        except BrokenProcessPool:  # no later unit can run either
+            raise
+        except Exception as error:
+            yield unit, error
 
 
 def _end_with_the_parent() -> None:

@@ -9,13 +9,31 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 Record = dict[str, Any]
 
 #: What the store adds to a record: its unit, its place in it, and how many there are.
 _OWN = ("unit", "part", "of")
+
+
+class StoreError(RuntimeError):
+    """Records cannot be written; the message says why."""
+
+
+def _locked(file: IO[str]) -> bool:
+    """Lock a file until it is closed; say whether that was possible."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such locks, and runs unprotected
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 class Store:
@@ -39,6 +57,29 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep other processes from writing to the same file.
+
+        Raises
+        ------
+        StoreError
+            Another one does, or the folder cannot be written to.
+        """
+        lock = self.path.with_suffix(".lock")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = lock.open("w")
+        except OSError as error:
+            raise StoreError(f"{lock.parent} cannot be written to: {error.strerror}.") from error
+        with file:
+            if not _locked(file):
+                raise StoreError(f"Another run is writing to {self.path}; wait for it to end.")
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
 
     def append(self, unit: str, records: Iterable[Record]) -> None:
         """Write all records of a unit in one go, and wait until they are on the disk."""
@@ -70,30 +111,45 @@ class Store:
         """Return the keys of the units that are complete."""
         return set(self._complete())
 
+    def of(self, units: set[str]) -> Iterator[Record]:
+        """Go over the records of some units, as far as they are complete."""
+        for unit, records in self._complete().items():
+            if unit in units:
+                yield from map(_without_own, records)
+
     def __iter__(self) -> Iterator[Record]:
         """Go over the records of complete units, without the store's own fields."""
         for records in self._complete().values():
-            for record in records:
-                yield {key: value for key, value in record.items() if key not in _OWN}
+            yield from map(_without_own, records)
 
     def _complete(self) -> dict[str, list[Record]]:
         """Return the records of each complete unit; of one written twice, the last."""
         begun: dict[str, list[Record]] = {}
         done: dict[str, list[Record]] = {}
         for record in self._lines():
-            unit = record["unit"]
-            if record["part"] == 0:
+            unit, part = record["unit"], record["part"]
+            if part == 0:
                 begun[unit] = []
+            if part != len(begun.get(unit, [])):  # a line before it is lost
+                begun.pop(unit, None)
+                continue
             begun[unit].append(record)
             if len(begun[unit]) == record["of"]:
                 done[unit] = begun.pop(unit)
         return done
 
     def _lines(self) -> Iterator[Record]:
+        """Go over the lines that can be read: a kill may have cut one short."""
         if not self.path.exists():
             return
         for line in self.path.read_bytes().splitlines():
             try:
-                yield json.loads(line)
-            except ValueError:  # a kill cut it short
+                record = json.loads(line)
+            except ValueError:
                 continue
+            if isinstance(record, dict) and set(_OWN) <= set(record):
+                yield record
+
+
+def _without_own(record: Record) -> Record:
+    return {key: value for key, value in record.items() if key not in _OWN}

@@ -180,7 +180,7 @@ def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
     found = {}
     for name, rows in cells.items():
         tests = {what: _best_tests(some) for what, some in rows.items()}
-        base = tests[METHODS["nmf_alpha"].title]
+        base = tests.get(METHODS["nmf_alpha"].title, {})
         found[name] = [_ablation_row(what, scores, base) for what, scores in tests.items()]
     return found
 
@@ -198,13 +198,13 @@ def _best_tests(records: Iterable[Record]) -> dict[int, float]:
 def _ablation_row(what: str, tests: dict[int, float], base: dict[int, float]) -> dict[str, Any]:
     scores = list(tests.values())
     changes = [tests[split] - base[split] for split in tests if split in base]
-    same = tests == base
+    same = tests == base or not changes
     return {
         "what": what,
         "mean": round(statistics.fmean(scores), 2),
         "std": round(_spread(scores), 2),
-        "change": None if same or not changes else round(statistics.fmean(changes), 2),
-        "change_std": None if same or not changes else round(_spread(changes), 2),
+        "change": None if same else round(statistics.fmean(changes), 2),
+        "change_std": None if same else round(_spread(changes), 2),
     }
 
 
