@@ -264,3 +264,16 @@ def test_sparse_and_dense_data_give_the_same_parts():
             for store in (np.asarray, sp.csr_array)
         )
         assert_allclose(dense, sparse, rtol=1e-8)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-20, 1e-38, 1e-43])
+def test_factors_that_all_but_vanish_stay_finite(size):
+    """A row of V that fades (a word only class sums have) must not end in 0 x infinity."""
+    rng = np.random.default_rng(0)
+    X = rng.random((9, 6)).astype(np.float32)
+    P, V = rng.random((9, 3)).astype(np.float32), rng.random((6, 3)).astype(np.float32)
+    V[2] *= np.float32(size)
+    V[2, 1] = 0
+    problem = LiuWu2010Problem(X, np.eye(2, dtype=np.float32) * 4, squared_norm(X))
+    for block in ("V", "P"):
+        assert np.isfinite(problem.update({"V": V, "P": P}, block).factor).all()

@@ -44,7 +44,14 @@ PAPER = (Target.table1, Target.table2, Target.fig2, Target.fig3, Target.fig4, Ta
 
 
 def reproduce(
-    target: Annotated[Target, typer.Argument(help="A table or figure, or all of the paper's.")],
+    target: Annotated[
+        Target,
+        typer.Argument(
+            metavar="WHAT",
+            help="table1, table2, fig2, fig3, fig4, fig5, ablation or open-goal; "
+            "all for the paper's own.",
+        ),
+    ],
     quick: Annotated[
         bool, typer.Option("--quick", help="A small grid on two splits, in minutes.")
     ] = False,
@@ -53,28 +60,36 @@ def reproduce(
     ] = False,
     data: Annotated[
         list[str] | None,
-        typer.Option("--data", help="Only this data set; may be repeated.", show_default=False),
+        typer.Option(
+            "--data",
+            metavar="NAME",
+            help="Only this data set; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
             "--method",
+            metavar="CLASS",
             help="One more method: a scikit-learn transformer as package.module:Class.",
             show_default=False,
         ),
     ] = None,
     results: Annotated[
-        Path, typer.Option("--results", help="The folder of records, tables and figures.")
+        Path,
+        typer.Option("--results", metavar="DIR", help="The folder of records, tables and figures."),
     ] = Path("results"),
     data_dir: DataDir = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, help="Processes.", show_default="one a core"),
+        typer.Option("--jobs", metavar="N", min=1, help="Processes.", show_default="one a core"),
     ] = None,
     minutes: Annotated[
         float | None,
         typer.Option(
             "--minutes",
+            metavar="M",
             min=0,
             help="Begin no more work after this time; the same command goes on later.",
             show_default=False,

@@ -73,7 +73,8 @@ def relative_violation(mass: float, worst: float) -> float:
 
 def multiplicative_step(A: Array, numerator: Array, denominator: Array, gauge: bool) -> Step:
     """Return ``A * numerator / denominator``, with 0 / 0 = 0, as a step."""
-    new = A * safe_ratio(numerator, denominator)
+    # in this order: a ratio to a denominator that all but vanished would be infinite
+    new = safe_ratio(A * numerator, denominator)
     return Step(new, violation_of(A, numerator, denominator) if gauge else None)
 
 

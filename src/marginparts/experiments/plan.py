@@ -114,7 +114,7 @@ TABLE_2 = (
     Study("news", "news", "l2-log", (0.2, 0.4, 1.0), (20, 32, 64), grid=_NEWS_GRID),
     Study(
         "aviation-500", "aviation-500", "counts", (0.05, 0.1, 1.0), (22, 44),
-        grid=_AVIATION_GRID,
+        grid=_AVIATION_GRID._replace(tsvm_costs=(0.1,)),
     ),
     Study(
         "aviation-counts", "aviation-counts", "l2-log", (0.05, 0.1, 1.0), (22, 44, 88),
