@@ -171,7 +171,9 @@ def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
     mean over the splits of the difference from the paper's way on the same split.
     """
     cells: dict[str, dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
+    order = list(METHODS)
+    # the paper's way first, then by mapping updates, then the others as they are listed
+    for record in sorted(records, key=lambda r: (order.index(r["method"]), r["map_iter"])):
         rows = cells[f"{record['data']} {100 * record['fraction']:g}%"]
         rows[METHODS[record["method"]].title].append(record)
         if record["method"] == "nmf_alpha":
