@@ -109,14 +109,15 @@ def _limits(panels: list[list[_Pair]]) -> tuple[Limits, Limits]:
     """Return the limits of both axes, the same for all panels.
 
     All of NMF-alpha's scores are inside, and all of the others' that are higher. So what is left
-    out lies above the diagonal, far to the left; it is one point of ten at most.
+    out lies above the diagonal, far to the left: as in the paper, where it would crowd all else
+    into a corner.
     """
     ours = [0.0, *(pair.ours for pairs in panels for pair in pairs)]
     rivals = [sorted(pair.rival for pair in pairs) for pairs in panels]
     low, high = min(ours), max(*ours, *(scores[-1] for scores in rivals))
     span = max(high - low, 1.0)
     farthest = min(scores[0] for scores in rivals)
-    edge = min(high - _WIDEST * span, *(scores[len(scores) // 10] for scores in rivals))
+    edge = high - _WIDEST * span
     spare = (high - edge) / 4  # too little to leave anything out for
     left = min(low, farthest if farthest > edge - spare else edge)
     bottom = min(low, high - (high - left) / _WIDEST)
