@@ -149,7 +149,7 @@ def table2(found: Curves, preprocessing: dict[str, str]) -> dict[str, Any]:
             paper = PAPER_TABLE_2.get(cell.data, {}).get(cell.share, {}).get(method)
             if paper is not None:
                 row[method]["paper"] = paper
-    return table
+    return {data: table[data] for data in preprocessing if data in table}
 
 
 def _summary(point: Point) -> dict[str, Any]:
