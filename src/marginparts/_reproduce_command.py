@@ -53,7 +53,7 @@ def reproduce(
         ),
     ],
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small grid on two splits, in minutes.")
+        bool, typer.Option("--quick", help="A small grid on one split, in minutes.")
     ] = False,
     show: Annotated[
         bool, typer.Option("--show", help="From the records at hand, without computing.")
