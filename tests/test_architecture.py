@@ -47,7 +47,7 @@ FLOORS = [
     ["plots._look"],
     ["plots._figure2", "plots._figure3", "plots._figures45"],
     ["plots"],
-    ["demo", "_data_command"],
+    ["demo", "_data_command", "_reproduce_output"],
     ["_reproduce_command"],
     ["cli"],
     [""],  # the package itself, which knows all public names

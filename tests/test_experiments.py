@@ -417,13 +417,32 @@ class TestTables:
         assert_allclose(best.std, np.std([74, 78], ddof=1))
 
     def test_table2(self):
-        table = tables.table2(tables.curves(self.RECORDS), {"mnist": "counts"})
+        table = tables.table2(tables.curves(self.RECORDS))
         assert table["mnist"]["2%"]["nmf_alpha"] == {
             "mean": 76.0, "std": 2.83, "validation": 86.0, "splits": 2, "rank": 32, "paper": 93.3,
         }  # fmt: skip
 
     def test_another_preparation_is_not_mixed_in(self):
-        assert tables.table2(tables.curves(self.RECORDS), {"mnist": "l1"}) == {}
+        other = [{**record, "preprocessing": "l1", "test": 0} for record in self.RECORDS]
+        table = tables.table2(tables.curves([*self.RECORDS, *other]))
+        assert list(table) == ["mnist", "mnist, l1"]
+        assert table["mnist"] == tables.table2(tables.curves(self.RECORDS))["mnist"]
+        assert table["mnist, l1"]["2%"]["nmf_alpha"]["mean"] == 0
+        assert "paper" not in table["mnist, l1"]["2%"]["nmf_alpha"]
+
+    def test_open_goal_names_the_best_rival_by_validation_and_the_plainest_of_equals(self):
+        ours = [record("nmf_alpha", 32, 0, 90, 80, dimensions=32)]
+        raw = [
+            record(name, None, 0, validation, test)
+            for name, validation, test in (
+                ("tsvm", 70, 60),
+                ("svm", 70, 60),
+                ("tsvm_shares", 60, 99),
+            )
+        ]
+        row = tables.open_goal(ours, raw)["mnist"]["2%"]
+        assert (row["mean"], row["dims"]) == (80, 32)
+        assert (row["best_raw"]["mean"], row["best_raw"]["method"]) == (60, "raw SVM, counts")
 
     def test_table1_is_the_papers(self):
         rows = {row["data"]: row for row in tables.table1()}

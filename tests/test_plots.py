@@ -158,7 +158,7 @@ class TestFigure3:
         assert units == ["accuracy (%)", "accuracy (%)", "F-measure (\N{MULTIPLICATION SIGN}100)"]
 
     def test_curves_and_lines_are_those_of_the_records(self, found):
-        grid, table = by_row(figure3(found, SHOWN)), table2(found, SHOWN)
+        grid, table = by_row(figure3(found, SHOWN)), table2(found)
         for cell, methods in found.items():
             axis = grid[cell.data, cell.share]
             points = methods["nmf_alpha"]

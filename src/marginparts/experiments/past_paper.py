@@ -13,11 +13,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from marginparts.directions import find_directions, with_surest
 from marginparts.experiments.methods import Grid, mapped, score_transductive
+from marginparts.experiments.preprocessing import idf_weighting
 from marginparts.experiments.protocol import Codes, Scored, Trial, score_codes
 from marginparts.factorization import factorize, factorize_path, start_from
 from marginparts.labels import Labels
@@ -38,7 +38,8 @@ def pseudo_parts(
     trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
 ) -> Scored:
     """Class sums over labeled and confidently guessed samples, in rounds."""
-    features = rarity_weighted(trial.X_train)
+    # of rows of log counts with length one, these are the tf-idf rows
+    features = idf_weighting(trial.X_train)(trial.X_train)
     for fraction, rank in product(fractions, ranks):
         labels, m = trial.labels(fraction), trial.n_labeled(fraction)
         known = labels.take(np.arange(m))
@@ -55,14 +56,6 @@ def pseudo_parts(
             setting, codes = best
             head = fit_head(codes.train[:m], known, setting["C"], normalize=setting["normalize"])
             values = head.values(codes.train)
-
-
-def rarity_weighted(X: Any) -> sp.csr_array:
-    """Return rows of length one after weighting each column by its idf."""
-    X = sp.csr_array(X)
-    documents = np.bincount(X.indices, minlength=X.shape[1])
-    idf = 1 + np.log((1 + X.shape[0]) / (1 + documents))
-    return normalize(X @ sp.diags_array(idf.astype(X.dtype)))
 
 
 def _class_sum_codes(trial: Trial, labels: Labels, rank: int, grid: Grid) -> Iterator[Codes]:

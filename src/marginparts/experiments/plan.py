@@ -109,7 +109,7 @@ _AVIATION_GRID = Grid(
 TABLE_2 = (
     Study(
         "mnist", "mnist", "counts", (0.02, 0.1, 1.0), (16, 32, 64, 128, 256),
-        grid=Grid(direction_costs=(1.0, 10.0)),
+        grid=Grid(lams=(1.0, 3.0, 10.0, 30.0), direction_costs=(1.0, 10.0)),
     ),
     Study("news", "news", "l2-log", (0.2, 0.4, 1.0), (20, 32, 64), grid=_NEWS_GRID),
     Study(

@@ -31,14 +31,16 @@ def _l2_log(X_train: Any) -> Map:
 
 def _tf_idf(X_train: Any) -> Map:
     """Rows of log(1 + x) with length one after weighting each word by its idf."""
+    weigh = idf_weighting(X_train)
+    return lambda X: weigh(_log(X))
+
+
+def idf_weighting(X_train: Any) -> Map:
+    """Return a map that weighs columns by their idf in the training rows, to rows of length one."""
     n = X_train.shape[0]
     documents = np.bincount(sp.csr_array(X_train).indices, minlength=X_train.shape[1])
     idf = (1 + np.log((1 + n) / (1 + documents))).astype(X_train.dtype)
-
-    def weigh(X: Any) -> Any:
-        return normalize(_log(X) @ sp.diags_array(idf, dtype=X.dtype), "l2")
-
-    return weigh
+    return lambda X: normalize(X @ sp.diags_array(idf, dtype=X.dtype), "l2")
 
 
 def _hellinger(X_train: Any) -> Map:

@@ -66,6 +66,11 @@ METHODS = {
 }
 
 
+def title_of(name: str) -> str:
+    """Return how a method is named in print; a transformer is named by its class."""
+    return METHODS[name].title if name in METHODS else name.rpartition(":")[2]
+
+
 def method_named(name: str) -> Method:
     """Return a method of the paper by its name, or a transformer by ``package.module:Class``."""
     if name in METHODS:

@@ -76,20 +76,27 @@ def curves(records: Iterable[Record]) -> Curves:
 
     A rank that was not run on all splits of its method is left out.
     """
-    best: dict[tuple[Cell, str, int | None], dict[int, Record]] = defaultdict(dict)
+    groups: dict[tuple[Cell, str, int | None], list[Record]] = defaultdict(list)
     for record in records:
         cell = Cell(record["data"], record["preprocessing"], record["fraction"])
-        splits = best[cell, record["method"], record.get("rank")]
-        now = splits.get(record["split"])
-        if now is None or record["validation"] > now["validation"]:
-            splits[record["split"]] = record
+        groups[cell, record["method"], record.get("rank")].append(record)
     found: Curves = defaultdict(lambda: defaultdict(list))
-    for (cell, method, rank), splits in sorted(best.items(), key=lambda item: item[0][2] or 0):
-        found[cell][method].append(_point(method, rank, [splits[k] for k in sorted(splits)]))
+    for (cell, method, rank), some in sorted(groups.items(), key=lambda item: item[0][2] or 0):
+        found[cell][method].append(_point(method, rank, best_by_split(some)))
     return {
         cell: {method: _whole(points) for method, points in methods.items()}
         for cell, methods in sorted(found.items())
     }
+
+
+def best_by_split(records: Iterable[Record]) -> list[Record]:
+    """Return the record with the best validation score of each split, in order of splits."""
+    best: dict[int, Record] = {}
+    for record in records:
+        now = best.get(record["split"])
+        if now is None or record["validation"] > now["validation"]:
+            best[record["split"]] = record
+    return [best[split] for split in sorted(best)]
 
 
 def _point(method: str, rank: int | None, best: list[Record]) -> Point:
@@ -130,26 +137,23 @@ def table1() -> list[dict[str, Any]]:
     ]
 
 
-def table2(found: Curves, preprocessing: dict[str, str]) -> dict[str, Any]:
+def table2(found: Curves) -> dict[str, Any]:
     """Return Table 2: data, share of labels, method, and its score in percent.
 
-    Parameters
-    ----------
-    found : Curves
-    preprocessing : dict
-        The preparation to show for each data set.
+    Another preparation than the usual one of a data set has a table of its own.
     """
-    table: dict[str, Any] = {}
+    usual: dict[str, Any] = {data: {} for data in PREPARATION}
+    beside: dict[str, Any] = {}
     for cell, methods in found.items():
-        if preprocessing.get(cell.data) != cell.preprocessing:
-            continue
-        row = table.setdefault(cell.data, {}).setdefault(cell.share, {})
-        for method, points in methods.items():
-            row[method] = _summary(chosen(points))
-            paper = PAPER_TABLE_2.get(cell.data, {}).get(cell.share, {}).get(method)
-            if paper is not None:
-                row[method]["paper"] = paper
-    return {data: table[data] for data in preprocessing if data in table}
+        row = {method: _summary(chosen(points)) for method, points in methods.items()}
+        if PREPARATION.get(cell.data) == cell.preprocessing:
+            for method, score in PAPER_TABLE_2.get(cell.data, {}).get(cell.share, {}).items():
+                if method in row:
+                    row[method]["paper"] = score
+            usual[cell.data][cell.share] = row
+        else:
+            beside.setdefault(f"{cell.data}, {cell.preprocessing}", {})[cell.share] = row
+    return {data: shares for data, shares in usual.items() if shares} | beside
 
 
 def _summary(point: Point) -> dict[str, Any]:
@@ -181,20 +185,13 @@ def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
             rows[updates].append(record)
     found = {}
     for name, rows in cells.items():
-        tests = {what: _best_tests(some) for what, some in rows.items()}
+        tests = {
+            what: {record["split"]: record["test"] for record in best_by_split(some)}
+            for what, some in rows.items()
+        }
         base = tests.get(METHODS["nmf_alpha"].title, {})
         found[name] = [_ablation_row(what, scores, base) for what, scores in tests.items()]
     return found
-
-
-def _best_tests(records: Iterable[Record]) -> dict[int, float]:
-    """Return the test score of the best setting on validation rows, by split."""
-    best: dict[int, Record] = {}
-    for record in records:
-        now = best.get(record["split"])
-        if now is None or record["validation"] > now["validation"]:
-            best[record["split"]] = record
-    return {split: best[split]["test"] for split in sorted(best)}
 
 
 def _ablation_row(what: str, tests: dict[int, float], base: dict[int, float]) -> dict[str, Any]:
@@ -229,35 +226,32 @@ def open_goal(records: Iterable[Record], raw: Iterable[Record]) -> dict[str, Any
     dict
         For each cell the score, the dimensions, the setting, and the best raw classifier.
     """
-    rivals: dict[tuple[str, str], list[Point]] = defaultdict(list)
-    for cell, methods in curves(raw).items():
-        for points in methods.values():
-            rivals[cell.data, cell.share].extend(points)
-    ours: dict[tuple[str, str], list[Point]] = defaultdict(list)
-    for cell, methods in curves(records).items():
-        for points in methods.values():
-            ours[cell.data, cell.share].extend(points)
+    rivals = _pooled(raw)
     found: dict[str, Any] = {}
-    for (data, share), points in ours.items():
+    for (data, share), points in _pooled(records).items():
         best = chosen(points)
-        row = {
-            "mean": round(best.test, 2),
-            "std": round(best.std, 2),
-            "validation": round(best.validation, 2),
-            "splits": best.splits,
+        row = _summary(best) | {
             "dims": max(record["dimensions"] for record in best.best),
             "setting": _setting(best),
         }
-        if rivals[data, share]:
+        if (data, share) in rivals:
             rival = chosen(rivals[data, share])
-            preparation = rival.best[0]["preprocessing"]
-            row["best_raw"] = {
-                "mean": round(rival.test, 2),
-                "std": round(rival.std, 2),
-                "method": f"{METHODS[rival.method].title}, {preparation}",
-            }
+            name = f"{METHODS[rival.method].title}, {rival.best[0]['preprocessing']}"
+            row["best_raw"] = _summary(rival) | {"method": name}
         found.setdefault(data, {})[share] = row
     return found
+
+
+def _pooled(records: Iterable[Record]) -> dict[tuple[str, str], list[Point]]:
+    """Return the points of all methods and preparations, by data set and share of labels.
+
+    In the order in which methods are listed, so that of equal ones the plainest is chosen.
+    """
+    pooled: dict[tuple[str, str], list[Point]] = defaultdict(list)
+    for cell, methods in curves(records).items():
+        for method in sorted(methods, key=list(METHODS).index):
+            pooled[cell.data, cell.share].extend(methods[method])
+    return pooled
 
 
 #: What a record says of its work rather than of its setting.

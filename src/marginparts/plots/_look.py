@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from marginparts.datasets import PAPER_DATA
-from marginparts.experiments.registry import METHODS
+from marginparts.experiments.registry import title_of
 from marginparts.experiments.tables import Cell, Curves
 
 if TYPE_CHECKING:
@@ -77,9 +77,8 @@ def cells_of(curves: Curves, preprocessing: dict[str, str]) -> list[Cell]:
 
 
 def method_title(method: str) -> str:
-    """Return how a method is named in print; a transformer is named by its class."""
-    title = METHODS[method].title if method in METHODS else method.rpartition(":")[2]
-    return title.replace("alpha", "\N{GREEK SMALL LETTER ALPHA}")
+    """Return how a method is named in a figure."""
+    return title_of(method).replace("alpha", "\N{GREEK SMALL LETTER ALPHA}")
 
 
 def data_title(data: str) -> str:

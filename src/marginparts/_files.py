@@ -1,0 +1,74 @@
+"""Files for people: what is wrong with one is a sentence, and none is left half written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+
+class FileProblemError(Exception):
+    """What is wrong with a file or with what it holds, as one sentence that says what to do."""
+
+
+@contextmanager
+def problems_with(path: str | os.PathLike[str], doing: str) -> Iterator[None]:
+    """Turn what the system says about a file into a sentence: "x.csv cannot be read: ..."."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        missing = Path(error.filename or path)
+        raise FileProblemError(f"There is no file {missing}.") from error
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        if error.errno == errno.ENOSPC:
+            why = "the disk is full"
+        raise FileProblemError(f"{path} cannot be {doing}: {why}.") from error
+
+
+@contextmanager
+def written_beside(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO]:
+    """Open a new file that takes the place of ``path`` when all is written, and not before.
+
+    It is written beside ``path`` and renamed. Whatever goes wrong, a file that was there stays as
+    it was, and nothing else is left.
+
+    Parameters
+    ----------
+    path : path
+    mode : {"wb", "w"}
+    **options
+        As for `open`: encoding, newline.
+
+    Yields
+    ------
+    file
+    """
+    path = Path(path)
+    with problems_with(path, "written"):
+        if path.is_dir():
+            raise FileProblemError(f"{path} is a folder; give the name of a file.")
+        if not path.parent.is_dir():
+            raise FileProblemError(f"There is no folder {path.parent} to write {path.name} to.")
+        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, mode, **options) as file:
+                yield file
+            os.chmod(beside, _usual_mode(path))
+            os.replace(beside, path)
+        except BaseException:
+            Path(beside).unlink(missing_ok=True)
+            raise
+
+
+def _usual_mode(path: Path) -> int:
+    """Return the permissions of the file to be replaced, or those that new files get."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,219 @@
+"""What ``marginparts reproduce`` shows: tables and figures from records, nothing computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from marginparts.experiments.plan import Study
+    from marginparts.experiments.reproduce import Results
+
+
+class Target(StrEnum):
+    """What can be reproduced."""
+
+    table1 = "table1"
+    table2 = "table2"
+    fig2 = "fig2"
+    fig3 = "fig3"
+    fig4 = "fig4"
+    fig5 = "fig5"
+    ablation = "ablation"
+    open_goal = "open-goal"
+    all = "all"
+
+
+#: Methods on the inputs themselves.
+RAW = ("svm", "tsvm", "tsvm_shares")
+
+
+class CannotError(Exception):
+    """What keeps a table or figure from being made, in one sentence."""
+
+
+def studies_of(target: Target) -> tuple[Study, ...]:
+    """Return what a table or figure is made of."""
+    from marginparts.experiments import plan
+
+    paper = (*plan.TABLE_2, plan.AVIATION)
+    studies: dict[Target, tuple[Study, ...]] = {
+        Target.table1: (),
+        Target.table2: (*paper, *plan.BESIDE),
+        Target.fig2: (),
+        Target.ablation: plan.ABLATIONS,
+        Target.open_goal: plan.OPEN_GOAL,
+    }
+    return studies.get(target, paper)
+
+
+def present(found: Results, target: Target, data: Sequence[str] | None) -> None:
+    """Show a table, or draw a figure, from the records."""
+    if target is Target.table1:
+        _show_table1()
+    elif target is Target.table2:
+        _show_table2(found, data)
+    elif target is Target.ablation:
+        _show_ablations(found)
+    elif target is Target.open_goal:
+        _show_open_goal(found)
+    else:
+        _draw(found, target)
+
+
+def _write(found: Results, name: str, table: Any) -> None:
+    """Write a table, and say where."""
+    try:
+        typer.echo(f"Written to {found.write(name, table)}")
+    except OSError as error:
+        raise CannotError(f"{found.place / name} cannot be written: {error.strerror}.") from error
+
+
+def _plain_table(title: str) -> Table:
+    return Table(
+        title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False,
+        title_justify="left",
+    )  # fmt: skip
+
+
+def _show_table1() -> None:
+    from marginparts.experiments.tables import table1
+
+    table = _plain_table("Table 1: composition of the data sets")
+    for k, heading in enumerate(("data", "kind", "training", "validation", "test", "columns",
+                                 "classes")):  # fmt: skip
+        table.add_column(heading, justify="left" if k < 2 else "right", no_wrap=True)
+    for row in table1():
+        table.add_row(*map(str, row.values()))
+    Console().print(table)
+
+
+def _no_records(found: Results, target: Target) -> NoReturn:
+    raise CannotError(
+        f"There are no records for {target.value} in {found.place / 'records'}; run without "
+        "--show, with the data at hand."
+    )
+
+
+def _show_table2(found: Results, data: Sequence[str] | None) -> None:
+    from marginparts.experiments.tables import table2
+
+    studies = studies_of(Target.table2)
+    curves = found.curves(studies)
+    if not curves:
+        _no_records(found, Target.table2)
+    table = table2(curves)
+    for name, shares in table.items():
+        if not data or name.partition(",")[0] in data:
+            _show_scores(name, shares)
+    begun = [study for study in studies if any(cell.data == study.data for cell in curves)]
+    left = sum(len(found.left(study)) for study in begun)
+    if left:
+        typer.echo(f"{left} units of work are missing; run without --show.")
+    _write(found, "table2.json", table)
+
+
+def _show_scores(name: str, shares: dict[str, Any]) -> None:
+    """Show one data set's part of Table 2."""
+    from marginparts.experiments.registry import METHODS, title_of
+
+    shown = _plain_table(f"Table 2: {name}, score in % (in brackets: the paper's)")
+    shown.add_column("method", no_wrap=True)
+    for share in shares:
+        shown.add_column(f"{share} labels", justify="right", no_wrap=True)
+    most = max(result["splits"] for row in shares.values() for result in row.values())
+    methods = dict.fromkeys(method for row in shares.values() for method in row)
+    # those of the paper as they are listed, then your own
+    for method in sorted(methods, key=[*METHODS, *methods].index):
+        cells = [_shown(row.get(method), most) for row in shares.values()]
+        shown.add_row(title_of(method), *cells, style="bold" if method == "nmf_alpha" else None)
+    Console().print(shown)
+    Console().print()
+
+
+def _shown(result: dict[str, Any] | None, splits: int = 0) -> str:
+    if result is None:
+        return "-"
+    paper = f" ({result['paper']})" if "paper" in result else ""
+    fewer = f" {result['splits']} splits" if result.get("splits", splits) < splits else ""
+    return f"{result['mean']:.1f} ± {result['std']:.1f}{paper}{fewer}"
+
+
+def _show_ablations(found: Results) -> None:
+    from marginparts.experiments.tables import ablation
+
+    records = found.records(studies_of(Target.ablation))
+    if not records:
+        _no_records(found, Target.ablation)
+    table = ablation(records)
+    for name, rows in table.items():
+        shown = _plain_table(f"Ablation on {name}, score in %")
+        shown.add_column("what is changed")
+        for heading in ("test", "against the paper's way"):
+            shown.add_column(heading, justify="right", no_wrap=True)
+        for row in rows:
+            change, spread = row["change"], row["change_std"]
+            against = "" if change is None else f"{change:+.1f} ± {spread:.1f}"
+            shown.add_row(row["what"], _shown(row), against)
+        Console().print(shown)
+        Console().print()
+    _write(found, "ablation.json", table)
+
+
+def _show_open_goal(found: Results) -> None:
+    from marginparts.experiments.tables import open_goal
+
+    records = found.records(studies_of(Target.open_goal))
+    if not records:
+        _no_records(found, Target.open_goal)
+    raw = [*records, *found.records(studies_of(Target.table2))]
+    table = open_goal(
+        [record for record in records if record["method"] not in RAW],
+        [record for record in raw if record["method"] in RAW],
+    )
+    shown = _plain_table("Past the paper: score in %")
+    for k, heading in enumerate(("data", "labels", "ours", "parts", "best raw classifier")):
+        shown.add_column(heading, justify="right" if k in (1, 2, 3) else "left", no_wrap=k < 4)
+    for name, shares in table.items():
+        for share, row in shares.items():
+            raw_row = row.get("best_raw")
+            rival = f"{_shown(raw_row)} ({raw_row['method']})" if raw_row else "-"
+            shown.add_row(name, share, _shown(row), str(row["dims"]), rival)
+    Console().print(shown)
+    _write(found, "open_goal.json", table)
+
+
+def _draw(found: Results, target: Target) -> None:
+    from marginparts import plots
+    from marginparts.experiments.bases import load_bases
+    from marginparts.experiments.tables import PREPARATION
+
+    path = found.place / f"{target.value}.png"
+    try:
+        if target is Target.fig2:
+            bases = found.place / "records" / "fig2.npz"
+            if not bases.exists():
+                _no_records(found, target)
+            figure = plots.figure2(load_bases(bases))
+        else:
+            curves = found.curves(studies_of(target))
+            if not curves:
+                _no_records(found, target)
+            if target is Target.fig3:
+                figure = plots.figure3(curves, PREPARATION, also=found.methods)
+            elif target is Target.fig4:
+                figure = plots.figure4(curves, PREPARATION)
+            else:
+                figure = plots.figure5(curves, PREPARATION)
+        plots.save_figure(figure, path)
+    except (ImportError, ValueError) as error:
+        raise CannotError(str(error)) from error
+    except OSError as error:
+        raise CannotError(f"{path} cannot be written: {error.strerror}.") from error
+    typer.echo(f"Drawn in {path}")
