@@ -12,8 +12,8 @@ ROOT = Path(marginparts.__file__).parent
 
 #: The modules from the ground up. A module may import from lower floors only.
 FLOORS = [
-    ["_types", "_version", "_compiled", "backends._emit"],
-    ["backends._tiles", "backends._vectors"],
+    ["_types", "_version", "_compiled", "_files", "backends._emit"],
+    ["backends._tiles", "backends._vectors", "weighting"],
     ["backends"],
     ["backends._common"],
     ["backends._numba_kernels"],
@@ -25,12 +25,31 @@ FLOORS = [
     ["init", "dual_svm"],
     ["transduction"],
     ["directions", "factorization", "linear_head"],
-    ["partly_labeled", "scores"],
+    ["partly_labeled", "scores", "calibration", "explanation"],
+    ["folds"],
     ["selection"],
+    ["evaluation"],
     ["estimators._base", "estimators._classifying"],
     ["estimators.nmf_alpha", "estimators.baselines", "estimators.transductive_svm"],
     ["estimators.classifier"],
+    ["estimators.cross_validated"],
     ["estimators"],
+    ["readers._layout", "readers._streams", "preparation"],
+    ["readers._labels", "readers._columns", "readers._matrix_market"],
+    ["readers._arrays", "readers._delimited"],
+    ["readers._label_files", "readers._json_lines", "readers._parquet"],
+    ["readers._tables", "readers._svmlight", "readers._matrices", "readers._h5ad"],
+    ["readers._images"],
+    ["readers._source"],
+    ["readers"],
+    ["model"],
+    ["fitting", "suggestion", "writers"],
+    ["model_file._registry"],
+    ["model_file._archive", "model_file._decode", "model_file._encode"],
+    ["model_file"],
+    ["report._page", "report._examples"],
+    ["report._payload"],
+    ["report"],
     ["datasets._errors", "datasets._formats", "datasets.embedded"],
     ["datasets._catalog"],
     ["datasets.paper"],
@@ -47,8 +66,10 @@ FLOORS = [
     ["plots._look"],
     ["plots._figure2", "plots._figure3", "plots._figures45"],
     ["plots"],
-    ["demo", "_data_command", "_reproduce_output"],
-    ["_reproduce_command"],
+    ["demo"],
+    ["commands", "commands._console", "commands._agreement"],
+    ["commands._reproduce_output", "commands.data", "commands.demo", "commands.fit"],
+    ["commands.reproduce", "commands.use", "commands.show"],
     ["cli"],
     [""],  # the package itself, which knows all public names
 ]
@@ -68,7 +89,10 @@ NUMBA = {
     "backends._tiles",
     "backends._vectors",
 }
-NEVER_AT_THE_TOP = {"torch", "triton", "dask", "distributed", "matplotlib"}
+NEVER_AT_THE_TOP = {
+    *("torch", "triton", "dask", "distributed", "matplotlib", "pandas", "polars"),
+    *("pyarrow", "anndata", "h5py", "PIL"),
+}
 
 MAY_PRINT = {"cli", "demo"}
 

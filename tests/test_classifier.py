@@ -262,7 +262,7 @@ def test_what_is_left_to_choose_comes_from_the_grid(free):
     for name, value in options.items():
         chosen = getattr(model, f"{name}_")
         assert chosen in grids[name] if value == "auto" else chosen == value
-    chosen = (model.lam_, model.map_iter_, model.normalize_, model.C_)
+    chosen = (6, model.lam_, model.map_iter_, model.normalize_, model.C_)
     assert chosen in model.selection_
 
 

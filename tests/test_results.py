@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from marginparts._reproduce_output import RAW
+from marginparts.commands._reproduce_output import RAW
 from marginparts.experiments import plan, tables
 from marginparts.experiments.registry import METHODS
 from marginparts.experiments.reproduce import Results

@@ -7,10 +7,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from marginparts import selection
+from marginparts.folds import labeled_folds
 from marginparts.labels import encode_labels
-from marginparts.selection import DEFAULT, Grid, Setting, choose, labeled_folds
+from marginparts.selection import DEFAULT, Grid, Setting, choose
 
-SMALL = Grid(lam=(1.0, 10.0), map_iter=(5, 15), normalize=(True,), C=(0.1, 1.0, 10.0))
+SMALL = Grid((3,), lam=(1.0, 10.0), map_iter=(5, 15), normalize=(True,), C=(0.1, 1.0, 10.0))
 
 
 def two_blocks(n=40, labeled=20):
@@ -69,16 +70,16 @@ def test_multilabel_rows_with_any_known_entry_are_folded():
 
 def test_all_codes_are_tried_and_all_svms_on_the_codes_chosen():
     X, y = two_blocks()
-    best, scores = choose(X, encode_labels(y), 3, SMALL)
-    assert {tried[:2] for tried in scores} == set(product(SMALL.lam, SMALL.map_iter))
-    on_best_codes = {tried[2:] for tried in scores if tried[:2] == best[:2]}
+    best, scores, _ = choose(X, encode_labels(y), SMALL)
+    assert {tried[:3] for tried in scores} == set(product((3,), SMALL.lam, SMALL.map_iter))
+    on_best_codes = {tried[3:] for tried in scores if tried[:3] == best[:3]}
     assert on_best_codes == set(product(SMALL.normalize, SMALL.C))
     assert best in scores
 
 
 def test_every_candidate_tried_has_a_score_a_fold():
     X, y = two_blocks()
-    scores = choose(X, encode_labels(y), 3, SMALL).scores
+    scores = choose(X, encode_labels(y), SMALL).scores
     assert {len(values) for values in scores.values()} == {5}
     assert all(0 <= score <= 1 for values in scores.values() for score in values)
 
@@ -86,7 +87,9 @@ def test_every_candidate_tried_has_a_score_a_fold():
 def test_the_choice_follows_the_seed():
     X, y = two_blocks()
     labels = encode_labels(y)
-    assert choose(X, labels, 3, SMALL, seed=4) == choose(X, labels, 3, SMALL, seed=4)
+    first, second = (choose(X, labels, SMALL, seed=4) for _ in range(2))
+    assert first[:2] == second[:2]
+    assert_array_equal(first.held_out.values, second.held_out.values)
 
 
 def test_one_factorization_serves_every_map_and_every_svm(monkeypatch):
@@ -99,7 +102,7 @@ def test_one_factorization_serves_every_map_and_every_svm(monkeypatch):
     factorize_path = selection.factorize_path
     monkeypatch.setattr(selection, "factorize_path", counted)
     X, y = two_blocks()
-    choose(X, encode_labels(y), 3, SMALL)
+    choose(X, encode_labels(y), SMALL)
     assert sorted(weights) == [1.0] * 5 + [10.0] * 5
 
 
@@ -111,25 +114,25 @@ def test_hidden_labels_never_reach_the_directions():
         seen.append(len(signs))
         return np.ones(len(signs))
 
-    choose(X, encode_labels(y), 3, SMALL, source=source)
+    choose(X, encode_labels(y), SMALL, source=source)
     assert seen == [16] * 5  # of twenty, each fold hides four
 
 
 def test_nothing_is_tried_when_nothing_is_left_to_choose(monkeypatch):
     monkeypatch.setattr(selection, "factorize_path", lambda *args, **kwargs: pytest.fail("tried"))
     X, y = two_blocks()
-    grid = Grid(lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
-    assert choose(X, encode_labels(y), 3, grid).best == Setting(7.0, 9, False, 0.3)
+    grid = Grid((5,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
+    assert choose(X, encode_labels(y), grid).best == Setting(5, 7.0, 9, False, 0.3)
 
 
 def test_too_few_labels_to_choose_on_give_the_defaults():
     X, y = two_blocks(labeled=2)
-    assert choose(X, encode_labels(y), 3, Grid()).best == DEFAULT
+    assert choose(X, encode_labels(y), Grid()).best == DEFAULT
 
 
 def test_what_is_given_stands_even_when_it_is_no_default():
     X, y = two_blocks(labeled=2)
-    best = choose(X, encode_labels(y), 3, Grid(lam=(100.0,), C=(5.0, 50.0))).best
+    best = choose(X, encode_labels(y), Grid(lam=(100.0,), C=(5.0, 50.0))).best
     assert best == DEFAULT._replace(lam=100.0, C=5.0)
 
 
@@ -141,8 +144,110 @@ def test_labels_with_an_unknown_entry_in_every_row_can_still_be_chosen_on():
     X, y = two_blocks(labeled=40)
     indicator = np.column_stack([y, 1 - y, y])
     indicator[np.arange(40), np.arange(40) % 3] = -1
-    scores = choose(X, encode_labels(indicator), 3, SMALL).scores
+    scores = choose(X, encode_labels(indicator), SMALL).scores
     assert max(np.mean(values) for values in scores.values()) > 0.5
+
+
+# --- the race
+
+
+def test_of_several_ranks_the_one_that_tells_the_classes_apart_wins():
+    X, y = two_blocks(n=80, labeled=40)
+    grid = SMALL._replace(n_components=(1, 2), normalize=(False,))
+    best, scores, _ = choose(X, encode_labels(y), grid)
+    assert best.n_components == 2
+    assert {setting.n_components for setting in scores} == {1, 2}
+
+
+def test_a_hopeless_rank_is_dropped_and_costs_nothing_more(monkeypatch):
+    ranks = []
+
+    def counted(X, H, V, **kwargs):
+        ranks.append(V.shape[1])
+        return factorize_path(X, H, V, **kwargs)
+
+    factorize_path = selection.factorize_path
+    monkeypatch.setattr(selection, "factorize_path", counted)
+    X, y = two_blocks(n=200, labeled=160)
+    grid = SMALL._replace(n_components=(1, 2))  # unit codes of one part are all alike
+    choice = choose(X, encode_labels(y), grid)
+    assert ranks.count(2) == 5
+    assert ranks.count(1) == 2  # the second fold settles it
+    folds = {len(v) for s, v in choice.scores.items() if s.n_components == 1}
+    assert folds == {2}
+    assert choice.best.n_components == 2
+
+
+def test_held_out_values_cover_every_labeled_row_once():
+    X, y = two_blocks()
+    rows, values = choose(X, encode_labels(y), SMALL).held_out
+    assert_array_equal(np.sort(rows), np.flatnonzero(y >= 0))
+    assert values.shape == (20, 1)
+    assert np.mean((values[:, 0] > 0) == y[rows]) > 0.8
+
+
+def test_a_callback_ends_the_race_with_the_best_so_far():
+    X, y = two_blocks()
+    seen = []
+
+    def enough(progress):
+        seen.append(progress)
+        return progress.iteration >= 2
+
+    best, scores, held_out = choose(X, encode_labels(y), SMALL, callback=enough)
+    assert {progress.stage for progress in seen} == {"choosing"}
+    assert {progress.max_iter for progress in seen} == {5}
+    assert max(map(len, scores.values())) == 2
+    assert best in scores
+    assert len(held_out.rows) == 8
+
+
+def test_a_race_that_ends_at_once_gives_the_defaults():
+    X, y = two_blocks()
+    choice = choose(X, encode_labels(y), SMALL, callback=lambda progress: True)
+    assert choice.best == SMALL.fallback
+    assert choice.scores == {}
+
+
+def test_many_unlabeled_rows_are_not_all_needed(monkeypatch):
+    monkeypatch.setattr(selection, "_ENOUGH_ROWS", 10)
+    X, y = two_blocks(n=60, labeled=20)
+    rows = selection.enough_rows(encode_labels(y), seed=0)
+    assert len(rows) == 30
+    assert set(range(20)) <= set(rows)
+    assert choose(X, encode_labels(y), SMALL).score > 0.8
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "shape", "ranks"),
+    [
+        (2, (1000, 784), (8, 16, 32, 64, 128)),
+        (22, (944, 3000), (22, 44, 88)),
+        (100, (5000, 5000), (100, 200)),
+        (2, (40, 30), (8,)),
+        (3, (20, 4), (4,)),
+    ],
+)
+def test_usual_ranks_begin_with_the_classes_and_fit_the_data(n_classes, shape, ranks):
+    labels = encode_labels(np.arange(2 * n_classes) % n_classes)
+    assert selection.usual_ranks(labels, shape) == ranks
+
+
+# --- trust
+
+
+def choice_with(scores):
+    return selection.Choice(DEFAULT, {DEFAULT: scores})
+
+
+def test_many_labels_that_agree_leave_no_doubt():
+    assert choice_with([0.9, 0.91, 0.89]).doubt(500) is None
+
+
+def test_few_labels_or_folds_that_disagree_are_said():
+    assert "20 labeled" in choice_with([0.9, 0.91, 0.89]).doubt(20)
+    assert "off" in choice_with([0.9, 0.5, 0.7]).doubt(500)
+    assert "unknown" in selection.Choice(DEFAULT, {}).doubt(2)
 
 
 # --- the best of several scores

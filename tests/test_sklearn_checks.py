@@ -12,11 +12,19 @@ from marginparts import (
     ConstrainedNMF,
     NMFAlpha,
     NMFAlphaClassifier,
+    NMFAlphaCV,
     SemiSupervisedNMF,
     TransductiveSVM,
 )
 
-ESTIMATORS = [NMFAlpha, NMFAlphaClassifier, SemiSupervisedNMF, ConstrainedNMF, TransductiveSVM]
+ESTIMATORS = [
+    NMFAlpha,
+    NMFAlphaClassifier,
+    NMFAlphaCV,
+    SemiSupervisedNMF,
+    ConstrainedNMF,
+    TransductiveSVM,
+]
 
 #: Checks that skip themselves, and the only reason for which they may.
 MAY_SKIP = {

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
         ConstrainedNMF,
         NMFAlpha,
         NMFAlphaClassifier,
+        NMFAlphaCV,
         SemiSupervisedNMF,
         TransductiveSVM,
     )
     from marginparts.factorization import nmf_alpha, nmf_alpha_path
     from marginparts.init import class_start
+    from marginparts.model_file import load, save
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
 
 #: The module each public name lives in.
@@ -31,6 +33,7 @@ _HOME = {
     "LabeledKFold": "partly_labeled",
     "LabeledOnly": "partly_labeled",
     "NMFAlpha": "estimators",
+    "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
     "Progress": "_types",
     "Result": "_types",
@@ -38,9 +41,11 @@ _HOME = {
     "Stop": "_types",
     "TransductiveSVM": "estimators",
     "class_start": "init",
+    "load": "model_file",
     "margin_directions": "directions",
     "nmf_alpha": "factorization",
     "nmf_alpha_path": "factorization",
+    "save": "model_file",
 }
 
 __all__ = [
@@ -48,6 +53,7 @@ __all__ = [
     "LabeledKFold",
     "LabeledOnly",
     "NMFAlpha",
+    "NMFAlphaCV",
     "NMFAlphaClassifier",
     "Progress",
     "Result",
@@ -57,9 +63,11 @@ __all__ = [
     "__version__",
     "class_start",
     "datasets",
+    "load",
     "margin_directions",
     "nmf_alpha",
     "nmf_alpha_path",
+    "save",
 ]
 
 

@@ -30,6 +30,17 @@ def problems_with(path: str | os.PathLike[str], doing: str) -> Iterator[None]:
         raise FileProblemError(f"{path} cannot be {doing}: {why}.") from error
 
 
+def check_destination(path: Path) -> None:
+    """Refuse a name that cannot be written to; ask before the work, not after it."""
+    with problems_with(path, "written"):
+        if path.is_dir():
+            raise FileProblemError(f"{path} is a folder; give the name of a file.")
+        if not path.parent.is_dir():
+            raise FileProblemError(f"There is no folder {path.parent} to write {path.name} to.")
+        if not os.access(path.parent, os.W_OK):
+            raise FileProblemError(f"The folder {path.parent} may not be written to.")
+
+
 @contextmanager
 def written_beside(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO]:
     """Open a new file that takes the place of ``path`` when all is written, and not before.
@@ -49,11 +60,8 @@ def written_beside(path: str | os.PathLike[str], mode: str = "wb", **options: An
     file
     """
     path = Path(path)
+    check_destination(path)
     with problems_with(path, "written"):
-        if path.is_dir():
-            raise FileProblemError(f"{path} is a folder; give the name of a file.")
-        if not path.parent.is_dir():
-            raise FileProblemError(f"There is no folder {path.parent} to write {path.name} to.")
         handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, mode, **options) as file:

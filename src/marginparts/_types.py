@@ -50,13 +50,18 @@ class Check(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a callback is told at each look at the loss."""
+    """What a callback is told at each look at the loss.
+
+    While candidates are tried, ``stage`` is ``"choosing"``, ``iteration`` counts the trials done
+    and ``max_iter`` those planned; the loss is that of the trial under way.
+    """
 
     iteration: int
     max_iter: int
     loss: float
     seconds: float
     residual: float
+    stage: str = "parts"
 
 
 #: Called at each look at the loss; a true answer ends the run.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,6 +35,13 @@ _EPOCHS = 10
 
 #: The share of the unlabeled samples of each predicted class that may enter as pseudo-labeled.
 _SUREST = 0.5
+
+
+class Directions(NamedTuple):
+    """Dual coefficients S (n, 2p), and the names of the p two-class questions they answer."""
+
+    S: sp.csr_array
+    names: tuple[str, ...]
 
 
 def margin_directions(
@@ -107,7 +114,7 @@ def margin_directions(
     return find_directions(
         X, labels, features=features, source=source, multiclass=multiclass,
         C=check_positive(C, "C"), scale=scale, pseudo=pseudo, seed=seed_of(random_state),
-    )  # fmt: skip
+    ).S  # fmt: skip
 
 
 def check_features(features: Any, n: int) -> Any:
@@ -131,7 +138,7 @@ def find_directions(
     scale: bool = True,
     pseudo: str | None = None,
     seed: int = 0,
-) -> sp.csr_array:
+) -> Directions:
     """`margin_directions` on trusted data."""
     seen = _features(X, features)
     if scale:
@@ -156,7 +163,7 @@ def find_directions(
     if scale and S.shape[1]:
         XS_mass = S.T @ mass  # the column sums of S.T @ X without forming it
         S = S @ sp.diags_array(mass.sum() / (S.shape[1] * XS_mass))
-    return sp.csr_array(S).astype(X.dtype)
+    return Directions(sp.csr_array(S).astype(X.dtype), tuple(task.name for task, _ in kept))
 
 
 def _features(X: Any, features: Any) -> sp.csr_array:

@@ -113,6 +113,9 @@ def _svms(Z: Any, signs: list[NDArray[np.float64]], C: float, seed: int) -> Head
         return Head(W[:, :-1], W[:, -1])
     from sklearn.svm import LinearSVC
 
+    if sp.issparse(Z):  # LIBLINEAR knows 32-bit indices only
+        shape, dtype = Z.shape, np.int32
+        Z = sp.csr_array((Z.data, Z.indices.astype(dtype), Z.indptr.astype(dtype)), shape=shape)
     svms = []
     for y in signs:
         # the primal solver is the steadier one when there are more samples than columns

@@ -34,6 +34,11 @@ def f_measure(guess: NDArray[np.bool_], codes: NDArray[np.int64]) -> float:
     """Return the mean of the micro and the macro F over the known entries."""
     hits = np.sum(guess & (codes == 1), axis=0)
     errors = np.sum((guess & (codes == 0)) | (~guess & (codes == 1)), axis=0)
+    return f_from_counts(hits, errors)
+
+
+def f_from_counts(hits: NDArray[np.int64], errors: NDArray[np.int64]) -> float:
+    """Return the mean of the micro and the macro F from each label's hits and errors (c,)."""
     macro = np.mean(2 * hits / np.maximum(2 * hits + errors, 1))
     micro = 2 * hits.sum() / max(2 * hits.sum() + errors.sum(), 1)
     return float((macro + micro) / 2)

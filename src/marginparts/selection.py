@@ -1,30 +1,32 @@
-"""Choosing lam, C and the number of mapping updates on the labeled samples.
+"""Choosing the rank, lam, C and the map on the labeled samples.
 
 The labeled samples are cut into folds; the labels of one fold at a time are hidden and predicted.
-The factorizations of one fold run down along lam, each from where the last one ended, and one
-factorization serves every map and every SVM. First the codes are chosen (lam and the map) with the
-default SVM, then the SVM on them, so that a grid costs little more than a few fits.
+The factorizations of one fold and rank run down along lam, each from where the last one ended, and
+one factorization serves every map and every SVM. First the codes are chosen (rank, lam and map)
+with the default SVM, then the SVM on them, so that a grid costs little more than a few fits.
+
+It is a race: after each fold from the second on, codes that are clearly worse than the best are
+dropped, and no factorization is made for their sake any more.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 import warnings
-from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Array
+from marginparts._types import Array, Callback, Progress
 from marginparts.backends import Backend
 from marginparts.directions import Source, find_directions
 from marginparts.factorization import factorize_path, map_rows_each, parts_of, start_from
+from marginparts.folds import Fold, folds_of
 from marginparts.geometry import gram_root
 from marginparts.labels import Labels
-from marginparts.linear_head import fit_head
-from marginparts.scores import quality
 
 logger = logging.getLogger("marginparts")
 
@@ -38,45 +40,33 @@ C_GRID = (0.1, 0.5, 2.0, 10.0)
 #: first along lam, and of those that go on from it.
 _MAX_ITER, _WARM_ITER, _TOL = 60, 20, 1e-3
 
+#: Nor need it see all unlabeled rows: parts change little beyond this number.
+_ENOUGH_ROWS = 20_000
+
+#: Standard errors by which a candidate must be behind the best to be dropped.
+_CLEARLY = 2.0
+
+#: Labeled samples and standard error (of a score between 0 and 1) at which a score is a hint only.
+_FEW_LABELS, _LARGE_ERROR = 40, 0.05
+
 
 class Setting(NamedTuple):
-    """One candidate: a factorization (lam), a map (map_iter) and an SVM (normalize, C)."""
+    """One candidate: codes (n_components, lam, map_iter) and an SVM on them (normalize, C)."""
 
+    n_components: int
     lam: float
     map_iter: int
     normalize: bool
     C: float
 
 
-DEFAULT = Setting(lam=3.0, map_iter=40, normalize=True, C=2.0)
-
-
-class Choice(NamedTuple):
-    """What was chosen, and the scores of all candidates: (folds,) for each."""
-
-    best: Setting
-    scores: dict[Setting, list[float]]
-
-
-def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
-    """Yield the labeled rows to hide in each fold, every class spread over the folds.
-
-    Folds after which fewer than two classes would be known are left out.
-    """
-    rng = np.random.default_rng(seed)
-    rows = rng.permutation(np.flatnonzero(labels.labeled))
-    if not labels.multilabel:
-        rows = rows[np.argsort(labels.codes[rows], kind="stable")]
-    for fold in range(min(n_splits, len(rows))):
-        hidden = rows[fold::n_splits]
-        left = labels.hide(hidden)
-        if any(len(np.unique(task.signs)) == 2 for task in left.tasks()):
-            yield hidden
+DEFAULT = Setting(n_components=32, lam=3.0, map_iter=40, normalize=True, C=2.0)
 
 
 class Grid(NamedTuple):
     """Candidates for each parameter; a single entry fixes it."""
 
+    n_components: tuple[int, ...] = (DEFAULT.n_components,)
     lam: tuple[float, ...] = LAM_GRID
     map_iter: tuple[int, ...] = MAP_GRID
     normalize: tuple[bool, ...] = NORMALIZE_GRID
@@ -89,10 +79,75 @@ class Grid(NamedTuple):
         return Setting(*values)
 
 
+class HeldOut(NamedTuple):
+    """Decision values (m, p) of labeled rows (m,) whose labels were hidden."""
+
+    rows: NDArray[np.intp]
+    values: Array
+
+
+class Choice(NamedTuple):
+    """What was chosen, and how.
+
+    ``scores`` has a list for each candidate, with an entry a fold: fewer for those that were
+    dropped on the way. ``held_out`` is what the best candidate said of hidden labels.
+    """
+
+    best: Setting
+    scores: dict[Setting, list[float]]
+    held_out: HeldOut | None = None
+
+    @property
+    def score(self) -> float:
+        """The best candidate's mean score; NaN when nothing was tried."""
+        return float(np.mean(self.scores.get(self.best, [float("nan")])))
+
+    @property
+    def error(self) -> float:
+        """The standard error of that mean; NaN when it cannot be told."""
+        return standard_error(self.scores.get(self.best, []))
+
+    def doubt(self, n_labeled: int) -> str | None:
+        """Say when the labels are too few to trust the score, else return None."""
+        if not self.scores:
+            return (
+                f"With {n_labeled} labeled samples nothing was compared, so how good this is is "
+                "unknown; label a few samples of each class."
+            )
+        # the folds' own spread is itself uncertain; chance alone gives at least this (Agresti and
+        # Coull's two more hits and misses keep a perfect score from looking certain)
+        share = (self.score * n_labeled + 2) / (n_labeled + 4)
+        chance = np.sqrt(share * (1 - share) / (n_labeled + 4))
+        error = float(np.fmax(self.error, chance))
+        if n_labeled >= _FEW_LABELS and error <= _LARGE_ERROR:
+            return None
+        return (
+            f"The score comes from {n_labeled} labeled samples and may be {200 * error:.0f} points "
+            "off either way; more labels would tell."
+        )
+
+
+def standard_error(scores: list[float]) -> float:
+    """Return the standard error of the mean over folds; NaN for fewer than two."""
+    if len(scores) < 2:
+        return float("nan")
+    return float(np.std(scores, ddof=1) / np.sqrt(len(scores)))
+
+
+def usual_ranks(labels: Labels, shape: tuple[int, int]) -> tuple[int, ...]:
+    """Return the numbers of parts to try: the classes' number (8 at least), its double, ...
+
+    Up to 128, or twice the classes, and never more than half the samples or columns.
+    """
+    base = max(8, len(labels.classes))
+    most = min(max(128, 2 * base), max(min(shape) // 2, 1))
+    ranks = tuple(base * 2**k for k in range(5) if base * 2**k <= most)
+    return ranks or (min(base, *shape),)
+
+
 def choose(
     X: Any,
     labels: Labels,
-    n_components: int,
     grid: Grid,
     *,
     source: str | Source = "svm",
@@ -103,91 +158,164 @@ def choose(
     solver: str = "auto",
     backend: str | Backend = "auto",
     seed: int = 0,
+    n_splits: int | None = None,
+    callback: Callback | None = None,
 ) -> Choice:
-    """Choose lam, the map and the SVM by cross-validation over the labeled samples.
+    """Choose the rank, lam, the map and the SVM by cross-validation over the labeled samples.
 
     Parameters
     ----------
     X : (n, d) trusted data
     labels : Labels
-    n_components : int
     grid : Grid
     source, multiclass, features, pseudo : see `find_directions`
     init, solver, backend : see `NMFAlpha`
     seed : int
+    n_splits : int or None
+        Folds; by default five, or three when there are many labels.
+    callback : callable or None
+        Called with a `Progress` while candidates are tried; a true answer ends the trials, and
+        the best so far is taken.
 
     Returns
     -------
     Choice
-        Among candidates that cannot be told from the best (one standard error), the one nearest the
-        defaults wins: with few labels the best score is mostly luck.
+        The rank with the best codes wins. At that rank, among candidates that cannot be told from
+        the best (one standard error), the one nearest the defaults does: with few labels the best
+        score is mostly luck.
     """
     if all(len(candidates) == 1 for candidates in grid):
         return Choice(grid.fallback, {})
-    n_splits = 5 if labels.labeled.sum() < 200 else 3
-    folds = []
-    for hidden in labeled_folds(labels, n_splits, seed):
-        left = labels.hide(hidden)
+    folds = folds_of(labels, seed, n_splits)
+    if not folds:
+        logger.info("too few labels to choose on; taking %s", grid.fallback)
+        return Choice(grid.fallback, {})
+    race = _Race(grid, folds, callback)
+    rows = enough_rows(labels, seed) if isinstance(init, str) else np.arange(X.shape[0])
+    X_few, labeled = X[rows], X[np.flatnonzero(labels.labeled)]
+    for fold in folds:
+        left = fold.left.take(rows)
         with warnings.catch_warnings():
             # a class that is hidden whole is no news to the user
             warnings.simplefilter("ignore", UserWarning)
             S = find_directions(
-                X, left, source=source, multiclass=multiclass, features=features, pseudo=pseudo,
-                seed=seed,
+                X_few, left, source=source, multiclass=multiclass, features=features,
+                pseudo=pseudo, seed=seed,
+            ).S  # fmt: skip
+        for rank in race.ranks:
+            H, V = start_from(init, X_few, rank, seed, left)
+            path = factorize_path(
+                X_few, H, V, S=S, lams=race.lams(rank), solver=solver, max_iter=_MAX_ITER,
+                warm_iter=_WARM_ITER, tol=_TOL, backend=backend, callback=race.watch,
             )  # fmt: skip
-        H, V = start_from(init, X, n_components, seed, left)
-        codes = {}
-        path = factorize_path(
-            X, H, V, S=S, lams=grid.lam, solver=solver, max_iter=_MAX_ITER, warm_iter=_WARM_ITER,
-            tol=_TOL, backend=backend,
-        )  # fmt: skip
-        for lam, result in path:
-            codes.update(_map_labeled(X, result.V, labels, lam, grid.map_iter, backend))
-        folds.append(Fold(codes, labels, left, hidden))
-    if not folds:
-        logger.info("too few labels to choose on; taking %s", grid.fallback)
-        return Choice(grid.fallback, {})
-    default_svm = grid.fallback[2:]
-    scores = _score(folds, [Setting(*c, *default_svm) for c in product(grid.lam, grid.map_iter)])
-    best = _best(scores)
-    others = (Setting(*best[:2], *svm) for svm in product(grid.normalize, grid.C))
-    scores |= _score(folds, [setting for setting in others if setting not in scores])
-    at_best = {setting: scores[setting] for setting in scores if setting[:2] == best[:2]}
-    return Choice(_best(at_best), scores)
+            for lam, result in path:
+                if race.stopped:
+                    return race.finish()
+                race.enter(fold, rank, lam, codes_by_map(labeled, result.V, grid.map_iter, backend))
+            race.trials_done += 1
+        race.drop_the_hopeless()
+    return race.finish()
 
 
-def _map_labeled(
-    X: Any, V: Array, labels: Labels, lam: float, map_iters: tuple[int, ...], backend: str | Backend
-) -> dict[tuple[float, int], Array]:
-    """Return the codes Z of the labeled rows for every map into one factorization."""
-    X = X[np.flatnonzero(labels.labeled)]
+def enough_rows(labels: Labels, seed: int) -> NDArray[np.intp]:
+    """Return all labeled rows and, where there are very many, a draw of the unlabeled ones."""
+    unlabeled = np.flatnonzero(~labels.labeled)
+    if len(unlabeled) > _ENOUGH_ROWS:
+        unlabeled = np.random.default_rng(seed).choice(unlabeled, _ENOUGH_ROWS, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(labels.labeled), unlabeled]))
+
+
+def codes_by_map(
+    X: Any, V: Array, map_iters: tuple[int, ...], backend: str | Backend
+) -> dict[int, Array]:
+    """Return the codes Z of rows for every map into one factorization."""
     V = parts_of(V).T.copy()
     root = gram_root(V).astype(V.dtype)
     counts = sorted(map_iters)
     maps = map_rows_each(X, V, counts, backend)
-    return {(lam, n): H @ root for n, H in zip(counts, maps, strict=True)}
+    return {n: H @ root for n, H in zip(counts, maps, strict=True)}
 
 
-class Fold(NamedTuple):
-    """One fold: codes of the labeled rows by (lam, map_iter), and which of them are hidden."""
+class _Race:
+    """The candidates still running, their codes in each fold, and their scores."""
 
-    codes: dict[tuple[float, int], Array]
-    labels: Labels
-    left: Labels
-    hidden: NDArray[np.intp]
+    def __init__(self, grid: Grid, folds: list[Fold], callback: Callback | None) -> None:
+        self.grid, self.folds, self.callback = grid, folds, callback
+        self.svm = grid.fallback[3:]
+        candidates = list(product(grid.n_components, grid.lam, grid.map_iter))
+        self.running = set(candidates)
+        self.codes: dict[tuple[int, float, int], list[Array]] = {c: [] for c in candidates}
+        self.scores: dict[Setting, list[float]] = {Setting(*c, *self.svm): [] for c in candidates}
+        self.trials_done = 0
+        self.trials = len(folds) * len(grid.n_components)
+        self.stopped = False
+        self.began = time.perf_counter()
 
-    def score(self, setting: Setting) -> float:
-        """Train the SVM of a candidate on the labels left, and look at the hidden ones."""
-        rows = np.flatnonzero(self.labels.labeled)
-        Z = self.codes[setting.lam, setting.map_iter]
-        head = fit_head(Z, self.left.take(rows), setting.C, normalize=setting.normalize)
-        values = head.values(Z[np.searchsorted(rows, self.hidden)])
-        return quality(values, self.labels.take(self.hidden))
+    @property
+    def ranks(self) -> list[int]:
+        return sorted({rank for rank, _, _ in self.running})
 
+    def lams(self, rank: int) -> list[float]:
+        return sorted({lam for r, lam, _ in self.running if r == rank})
 
-def _score(folds: list[Fold], settings: list[Setting]) -> dict[Setting, list[float]]:
-    """Return the scores (folds,) of each candidate."""
-    return {setting: [fold.score(setting) for fold in folds] for setting in settings}
+    def watch(self, progress: Progress) -> bool:
+        """Pass on how a factorization fares; end it when the caller has had enough."""
+        if self.callback is not None:
+            told = Progress(
+                self.trials_done, self.trials, progress.loss,
+                time.perf_counter() - self.began, progress.residual, "choosing",
+            )  # fmt: skip
+            self.stopped = bool(self.callback(told)) or self.stopped
+        return self.stopped
+
+    def enter(self, fold: Fold, rank: int, lam: float, codes: dict[int, Array]) -> None:
+        """Score the running candidates of one factorization."""
+        for map_iter, Z in codes.items():
+            candidate = (rank, lam, map_iter)
+            if candidate in self.running:
+                self.codes[candidate].append(Z)
+                normalize, C = self.svm
+                score = fold.score(Z, C, normalize=normalize)
+                self.scores[Setting(*candidate, *self.svm)].append(score)
+
+    def drop_the_hopeless(self) -> None:
+        """Drop candidates that are behind the best in every fold, and clearly so on average.
+
+        Two candidates are scored on the same samples, so the error of a single score is a cautious
+        bound for that of their difference.
+        """
+        scores = {c: self.scores[Setting(*c, *self.svm)] for c in self.codes}
+        done = max(map(len, scores.values()))
+        if done < 2:
+            return
+        top = max(scores, key=lambda c: float(np.mean(scores[c])))
+        best, mean = scores[top], float(np.mean(scores[top]))
+        seen = sum(len(fold.hidden) for fold in self.folds[:done])
+        clearly = _CLEARLY * np.sqrt(max(mean * (1 - mean), 0.01) / seen)
+        for candidate, own in scores.items():  # self.codes shrinks with the field
+            if mean - np.mean(own) > clearly and np.all(np.array(own) < best):
+                self.running.discard(candidate)
+                self.codes.pop(candidate)
+
+    def finish(self) -> Choice:
+        """Choose the codes, then the SVM on them."""
+        scores = {setting: values for setting, values in self.scores.items() if values}
+        if not scores:
+            return Choice(self.grid.fallback, {})
+        done = max(map(len, scores.values()))
+        whole = {s: values for s, values in scores.items() if len(values) == done}
+        top = max(whole, key=lambda s: float(np.mean(whole[s])))
+        codes = _best({s: v for s, v in whole.items() if s.n_components == top.n_components})[:3]
+        Zs = self.codes[codes]
+        pairs = list(zip(self.folds, Zs, strict=False))  # a race may be cut short
+        for normalize, C in product(self.grid.normalize, self.grid.C):
+            setting = Setting(*codes, normalize, C)
+            if setting not in scores:
+                scores[setting] = [fold.score(Z, C, normalize=normalize) for fold, Z in pairs]
+        best = _best({s: values for s, values in scores.items() if s[:3] == codes})
+        values = [fold.values(Z, best.C, normalize=best.normalize) for fold, Z in pairs]
+        hidden = [fold.hidden for fold, _ in pairs]
+        return Choice(best, scores, HeldOut(np.concatenate(hidden), np.concatenate(values)))
 
 
 def _best(scores: dict[Setting, list[float]]) -> Setting:

@@ -2,12 +2,14 @@
 
 from marginparts.estimators.baselines import ConstrainedNMF, SemiSupervisedNMF
 from marginparts.estimators.classifier import NMFAlphaClassifier
+from marginparts.estimators.cross_validated import NMFAlphaCV
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.estimators.transductive_svm import TransductiveSVM
 
 __all__ = [
     "ConstrainedNMF",
     "NMFAlpha",
+    "NMFAlphaCV",
     "NMFAlphaClassifier",
     "SemiSupervisedNMF",
     "TransductiveSVM",

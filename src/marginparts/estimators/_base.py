@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from marginparts._types import Array, Result
+from marginparts._types import Array, Result, Stop
 from marginparts.backends import Backend
 from marginparts.factorization import parts_of
 from marginparts.geometry import gram_root
@@ -53,7 +53,18 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.stop_ = result.stop
         self.solver_ = result.solver
         self.history_ = result.history
-        self._gram_root = gram_root(self.components_.T)
+        self.gram_root_ = gram_root(self.components_.T)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with plain values only, so that skops can keep it as well as pickle."""
+        state = super().__getstate__()
+        return {**state, "stop_": state["stop_"].name} if "stop_" in state else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state back."""
+        if "stop_" in state:
+            state = {**state, "stop_": Stop[state["stop_"]]}
+        super().__setstate__(state)
 
     def _map(self, X: Any) -> Array:
         """Return H (n, r) for trusted data."""
@@ -79,10 +90,14 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check_is_fitted(self)
         return self.codes(self._check_data(X, reset=False))
 
+    def coefficients(self, X: Any) -> Array:
+        """Return H (n, r) for checked data: how much of each part a sample has."""
+        return self._map(X.astype(self.components_.dtype, copy=False))
+
     def codes(self, X: Any) -> Array:
         """`transform` on checked data."""
-        H = self._map(X.astype(self.components_.dtype, copy=False))
-        Z = H @ self._gram_root if self.output == "gram" else H
+        H = self.coefficients(X)
+        Z = H @ self.gram_root_ if self.output == "gram" else H
         return np.asarray(Z, dtype=X.dtype)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
@@ -105,7 +120,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X = check_array(X, dtype=DTYPES)
         if X.shape[1] != self._n_features_out:
             raise ValueError(f"X has {X.shape[1]} columns, expected {self._n_features_out}.")
-        H = X @ np.linalg.pinv(self._gram_root, hermitian=True) if self.output == "gram" else X
+        H = X @ np.linalg.pinv(self.gram_root_, hermitian=True) if self.output == "gram" else X
         return np.asarray(H @ self.components_, dtype=X.dtype)
 
     def __sklearn_tags__(self) -> Any:

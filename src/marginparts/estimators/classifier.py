@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from marginparts._types import Array, Callback
 from marginparts.backends import Backend
+from marginparts.calibration import calibrate
 from marginparts.directions import Source
 from marginparts.estimators._classifying import PartlyLabeledClassifier
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.factorization import check_init
 from marginparts.init import seed_of
+from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
-from marginparts.selection import Grid, choose
+from marginparts.selection import Grid, Setting, choose
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,
@@ -27,6 +30,19 @@ from marginparts.validation import (
     check_rank,
 )
 
+#: How a value of each parameter that may be chosen is checked.
+_CHECKS: dict[str, Any] = {
+    "lam": check_nonnegative,
+    "map_iter": check_count,
+    "normalize": lambda value, name: bool(value),
+    "C": check_positive,
+}
+
+
+def _is_calibrated(estimator: Any) -> bool:
+    """Whether there were labels enough for probabilities."""
+    return getattr(estimator, "calibration_", None) is not None
+
 
 class NMFAlphaClassifier(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier
@@ -35,7 +51,7 @@ class NMFAlphaClassifier(
 
     Directions, NMF-alpha, the map Z (eq. 5) and a linear SVM on its unit rows, in one object.
     Binary, multiway and multilabel. What is left at ``"auto"`` is chosen by cross-validation over
-    the labeled samples.
+    the labeled samples; `NMFAlphaCV` chooses the number of parts as well.
 
     Parameters
     ----------
@@ -66,7 +82,8 @@ class NMFAlphaClassifier(
     backend : {"auto", "numba", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
-        Called with a `Progress` during the final factorization.
+        Called with a `Progress` while candidates are tried (its ``stage`` is ``"choosing"``) and
+        during the final factorization; a true answer ends that stage with the best so far.
 
     Attributes
     ----------
@@ -75,10 +92,17 @@ class NMFAlphaClassifier(
     lam_, C_, map_iter_, normalize_
         What was given or chosen.
     selection_ : dict
-        The cross-validation scores of every candidate ``(lam, map_iter, normalize, C)``.
+        The cross-validation scores of every candidate, ``(n_components, lam, map_iter, normalize,
+        C)``, one a fold; fewer for those that were dropped as clearly worse.
+    choice_ : Choice
+        The same with what the best candidate said of hidden labels.
+    calibration_ : Calibration or None
+        What `predict_proba` uses; None when the labels were too few.
     coef_ : (p, r) array
         Hyperplanes over the parts' codes.
     intercept_ : (p,) array
+    head_ : Head
+        The final SVM: coefficients, intercepts and how codes are scaled.
     n_iter_ : int
     classes_ : array
     n_features_in_ : int
@@ -147,56 +171,93 @@ class NMFAlphaClassifier(
         NMFAlphaClassifier
             The fitted estimator.
         """
-        grid = Grid(**self._given())
+        self._given()  # refuses what cannot be meant before the data is looked at
         seed = seed_of(self.random_state)
         parts = NMFAlpha(
-            self.n_components, directions=self.directions, multiclass=self.multiclass,
-            features=self.features, pseudo=self.pseudo, init=self.init, solver=self.solver,
-            max_iter=self.max_iter, tol=self.tol, backend=self.backend, random_state=seed,
-            callback=self.callback,
+            directions=self.directions, multiclass=self.multiclass, features=self.features,
+            pseudo=self.pseudo, init=self.init, solver=self.solver, max_iter=self.max_iter,
+            tol=self.tol, backend=self.backend, random_state=seed, callback=self.callback,
         )  # fmt: skip
         parts.check_parameters()
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
-        r = check_rank(self.n_components, X.shape)
-        check_init(self.init, X, r)
         labels = self._check_labels(y, X.shape[0])
+        grid = self._grid(labels, X.shape)
+        for rank in grid.n_components:
+            check_init(self.init, X, rank)
         choice = choose(
-            X, labels, r, grid, source=self.directions, multiclass=self.multiclass,
+            X, labels, grid, source=self.directions, multiclass=self.multiclass,
             features=self.features, pseudo=self.pseudo, init=self.init, solver=self.solver,
-            backend=self.backend, seed=seed,
+            backend=self.backend, seed=seed, n_splits=self._n_splits(), callback=self.callback,
         )  # fmt: skip
-        self.lam_, self.map_iter_, self.normalize_, self.C_ = choice.best
-        self.selection_ = choice.scores
-        self.parts_ = parts.set_params(lam=self.lam_, map_iter=self.map_iter_)
+        self.n_components_, self.lam_, self.map_iter_, self.normalize_, self.C_ = choice.best
+        self.choice_ = choice
+        self.calibration_ = None
+        if choice.held_out is not None:
+            rows, values = choice.held_out
+            self.calibration_ = calibrate(values, labels.take(rows))
+        self.parts_ = parts.set_params(
+            n_components=self.n_components_, lam=self.lam_, map_iter=self.map_iter_
+        )
         self.parts_.fit_trusted(X, labels)
         self.n_iter_ = self.parts_.n_iter_
         known = np.flatnonzero(labels.labeled)
-        self._head = fit_head(
+        self.head_ = fit_head(
             self.parts_.codes(X[known]), labels.take(known), self.C_,
             normalize=self.normalize_, seed=seed,
         )  # fmt: skip
-        self.coef_, self.intercept_ = self._head.coef, self._head.intercept
+        self.coef_, self.intercept_ = self.head_.coef, self.head_.intercept
         return self
 
-    def _given(self) -> dict[str, tuple[Any, ...]]:
-        """Return the parameters that are not left to choose, as grids of one."""
-        checks = {"lam": check_nonnegative, "map_iter": check_count, "C": check_positive}
-        grids: dict[str, tuple[Any, ...]] = {}
-        for name in ("lam", "map_iter", "normalize", "C"):
-            value = getattr(self, name)
-            if isinstance(value, str):
-                if value != "auto":
-                    raise ValueError(f"{name}={value!r} is unknown; give a number or 'auto'.")
-            elif name == "normalize":
-                grids[name] = (bool(value),)
-            else:
-                grids[name] = (checks[name](value, name),)
-        return grids
+    def _candidates(self, name: str) -> tuple[Any, ...] | None:
+        """Return what is to be tried for a parameter, or None when that is left open."""
+        value = getattr(self, name)
+        if isinstance(value, str):
+            if value != "auto":
+                raise ValueError(f"{name}={value!r} is unknown; give a number or 'auto'.")
+            return None
+        return (self._checked(name, value),)
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """Return a value of a parameter, or refuse it."""
+        return _CHECKS[name](value, name)
+
+    def _given(self) -> dict[str, Any]:
+        """Return the candidates of all parameters but those left open."""
+        found = {name: self._candidates(name) for name in _CHECKS}
+        return {name: candidates for name, candidates in found.items() if candidates is not None}
+
+    def _grid(self, labels: Labels, shape: tuple[int, int]) -> Grid:
+        """Return the candidates, the number of parts among them."""
+        return Grid(n_components=(check_rank(self.n_components, shape),), **self._given())
+
+    def _n_splits(self) -> int | None:
+        """Return the number of folds, None for as many as suit the labels."""
+        return None
 
     def _check_data(self, X: Any, *, reset: bool) -> Any:
         X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset)
         return as_nonnegative(X, type(self).__name__)
+
+    @property
+    def selection_(self) -> dict[Setting, list[float]]:
+        """The scores of all candidates."""
+        return self.choice_.scores
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with plain values only, so that skops can keep it as well as pickle."""
+        state = super().__getstate__()
+        if "choice_" in state:
+            choice = state["choice_"]
+            state = {**state, "choice_": choice._replace(scores=list(choice.scores.items()))}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state back."""
+        if "choice_" in state:
+            choice = state["choice_"]
+            state = {**state, "choice_": choice._replace(scores=dict(choice.scores))}
+        super().__setstate__(state)
 
     @property
     def _n_features_out(self) -> int:
@@ -208,7 +269,31 @@ class NMFAlphaClassifier(
         return self.parts_.codes(self._check_data(X, reset=False))
 
     def _values(self, X: Any) -> Array:
-        return self._head.values(self.parts_.codes(self._check_data(X, reset=False)))
+        return self.head_.values(self.parts_.codes(self._check_data(X, reset=False)))
+
+    @available_if(_is_calibrated)
+    def predict_proba(self, X: Any) -> Array:
+        """Return calibrated probabilities of the classes.
+
+        Learned on hidden labels while candidates were compared, so there are none when everything
+        was given or the labels were too few. The most probable class is the predicted one.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+
+        Returns
+        -------
+        (n, c) array
+            Rows sum to one. For multilabel data each column is a probability of its own, NaN for a
+            label with too few examples.
+        """
+        check_is_fitted(self)
+        return self.probabilities(self._values(X))
+
+    def probabilities(self, values: Array) -> Array:
+        """`predict_proba` for decision values (n, p)."""
+        return np.asarray(self.calibration_.probabilities(values))  # type: ignore[union-attr]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from marginparts._types import Array, Callback
+from marginparts._types import Array, Callback, Result
 from marginparts.backends import Backend, get_backend
-from marginparts.directions import SOURCES, Source, find_directions
+from marginparts.backends._common import column_sums
+from marginparts.directions import SOURCES, Directions, Source, find_directions
 from marginparts.estimators._base import PartsTransformer
-from marginparts.factorization import check_init, factorize, map_rows, start_from
+from marginparts.factorization import (
+    check_init,
+    factorize,
+    map_rows,
+    margin_components,
+    start_from,
+)
 from marginparts.init import seed_of
 from marginparts.labels import Labels, encode_labels
 from marginparts.solver import SOLVERS
@@ -67,8 +75,16 @@ class NMFAlpha(PartsTransformer):
     ----------
     components_ : (r, d) array
         The parts; each sums to one.
+    gram_root_ : (r, r) array
+        The root of the parts' inner products, which turns H into Z (eq. 5).
     directions_ : (n, 2p) CSR array or None
         S: dual coefficients, all plus columns, then all minus columns (eq. 17).
+    margin_names_ : (p,) array
+        The two-class questions behind the columns of S.
+    margin_components_ : (2p, d) array or CSR array
+        XS: the components w+ of all questions, then w- of all (eq. 10).
+    margin_codes_ : (2p, r) array
+        HS: ``margin_codes_ @ components_`` is what the parts make of them.
     classes_ : array
         The labels seen.
     loss_curve_ : array
@@ -157,7 +173,8 @@ class NMFAlpha(PartsTransformer):
         """`fit` on checked data and labels."""
         seed = seed_of(self.random_state)
         self.n_features_in_ = X.shape[1]
-        self.directions_ = None if labels is None else self._directions(X, labels, seed)
+        found = None if labels is None else self._directions(X, labels, seed)
+        self.directions_ = None if found is None else found.S
         H, V = start_from(self.init, X, int(self.n_components), seed, labels)
         result = factorize(
             X, H, V, S=self.directions_, lam=float(self.lam), solver=self.solver,
@@ -165,7 +182,17 @@ class NMFAlpha(PartsTransformer):
         )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result)
+        self._keep_margins(X, result, () if found is None else found.names)
         return self
+
+    def _keep_margins(self, X: Any, result: Result, names: tuple[str, ...]) -> None:
+        """Keep the margin components and their codes, from which the parts rebuild them."""
+        S = self.directions_
+        if S is None:
+            S = sp.csr_array((X.shape[0], 0), dtype=X.dtype)
+        self.margin_names_ = np.array(names, dtype=str)
+        self.margin_components_ = margin_components(S, X)
+        self.margin_codes_ = np.asarray(S.T @ (result.H * column_sums(result.V).astype(X.dtype)))
 
     def check_parameters(self) -> None:
         """Refuse what cannot be meant, before any work is done."""
@@ -183,7 +210,7 @@ class NMFAlpha(PartsTransformer):
             check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
         get_backend(self.backend)
 
-    def _directions(self, X: Any, labels: Labels, seed: int) -> Any:
+    def _directions(self, X: Any, labels: Labels, seed: int) -> Directions:
         return find_directions(
             X, labels, features=self.features, source=self.directions, multiclass=self.multiclass,
             C=float(self.C), scale=self.scale, pseudo=self.pseudo, seed=seed,

@@ -114,7 +114,7 @@ def find_bases(
     """
     data = load_paper_data(DATA, data_dir)
     trial = draw_trial(data, PREPROCESSING, SPLIT)
-    S = find_directions(trial.X_train, trial.labels(FRACTION), seed=trial.seed)
+    S = find_directions(trial.X_train, trial.labels(FRACTION), seed=trial.seed).S
     H, V = start_from("random", trial.X_train, rank, trial.seed)
     x = trial.X_test[digit : digit + 1]
     panels = []

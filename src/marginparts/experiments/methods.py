@@ -216,7 +216,7 @@ def nmf_alpha(
         S = find_directions(
             trial.X_train, labels, source=source, multiclass=multiclass, C=C, scale=scale,
             seed=trial.seed,
-        )  # fmt: skip
+        ).S  # fmt: skip
         H, V = start_from(init, trial.X_train, rank, trial.seed, labels)
         path = factorize_path(
             trial.X_train, H, V, S=S, lams=grid.lams if scale else grid.literal_lams,

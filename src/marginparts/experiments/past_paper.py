@@ -59,7 +59,7 @@ def pseudo_parts(
 
 
 def _class_sum_codes(trial: Trial, labels: Labels, rank: int, grid: Grid) -> Iterator[Codes]:
-    S = find_directions(trial.X_train, labels, source="class", seed=trial.seed)
+    S = find_directions(trial.X_train, labels, source="class", seed=trial.seed).S
     H, V = start_from("auto", trial.X_train, rank, trial.seed, labels)
     path = factorize_path(
         trial.X_train, H, V, S=S, lams=grid.lams, max_iter=grid.max_iter, warm_iter=grid.warm_iter
@@ -78,7 +78,7 @@ def transductive_parts(
     settings = product(fractions, ranks, grid.lams, grid.direction_costs)
     for fraction, rank, lam, C in settings:
         labels = trial.labels(fraction)
-        S = find_directions(trial.X_train, labels, C=C, seed=trial.seed)
+        S = find_directions(trial.X_train, labels, C=C, seed=trial.seed).S
         each = []
         for start in range(STARTS):
             H, V = start_from("auto", trial.X_train, rank, STARTS * trial.seed + start, labels)

@@ -12,6 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from marginparts.weighting import idf_of, l2_log, log, weighted_rows
+
 Map = Callable[[Any], Any]
 
 
@@ -26,30 +28,24 @@ def _l1(X_train: Any) -> Map:
 
 def _l2_log(X_train: Any) -> Map:
     """Rows of log(1 + x) with length one."""
-    return lambda X: normalize(_log(X), "l2")
+    return l2_log
 
 
 def _tf_idf(X_train: Any) -> Map:
     """Rows of log(1 + x) with length one after weighting each word by its idf."""
     weigh = idf_weighting(X_train)
-    return lambda X: weigh(_log(X))
+    return lambda X: weigh(log(X))
 
 
 def idf_weighting(X_train: Any) -> Map:
     """Return a map that weighs columns by their idf in the training rows, to rows of length one."""
-    n = X_train.shape[0]
-    documents = np.bincount(sp.csr_array(X_train).indices, minlength=X_train.shape[1])
-    idf = (1 + np.log((1 + n) / (1 + documents))).astype(X_train.dtype)
-    return lambda X: normalize(X @ sp.diags_array(idf, dtype=X.dtype), "l2")
+    idf = idf_of(X_train)
+    return lambda X: weighted_rows(X, idf)
 
 
 def _hellinger(X_train: Any) -> Map:
     """Rows of square roots with length one."""
     return lambda X: normalize(X.sqrt() if sp.issparse(X) else np.sqrt(X), "l2")
-
-
-def _log(X: Any) -> Any:
-    return X.log1p() if sp.issparse(X) else np.log1p(X)
 
 
 PREPROCESSING: dict[str, Callable[[Any], Map]] = {

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from marginparts._data_command import DataDir
-from marginparts._reproduce_output import CannotError, Target, present, studies_of
+from marginparts.commands._reproduce_output import CannotError, Target, present, studies_of
+from marginparts.commands.data import DataDir
 
 if TYPE_CHECKING:
     from marginparts.experiments.plan import Study, Unit

@@ -1,0 +1,108 @@
+"""What all commands share: sentences instead of tracebacks, bars, and how Ctrl-C is heard."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import TimeRemainingColumn as TimeLeft
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, for scripts.")]
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model that 'marginparts fit' wrote.")
+]
+
+
+def refuse(sentence: str) -> NoReturn:
+    """End with a sentence and the exit code of a wrong argument."""
+    typer.echo(sentence, err=True)
+    raise typer.Exit(2)
+
+
+@contextmanager
+def sentences() -> Iterator[None]:
+    """Turn what is wrong with a file or an option into one sentence and exit code 2."""
+    from marginparts._files import FileProblemError
+    from marginparts.preparation import PreparationError
+
+    try:
+        yield
+    except (FileProblemError, PreparationError) as error:
+        refuse(str(error))
+    except MemoryError:
+        refuse("There is not enough memory for this; use fewer samples or fewer parts.")
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+
+
+def load_model(path: Path) -> Any:
+    """Return the model in a file, whatever wrote it."""
+    from marginparts._files import FileProblemError
+    from marginparts.model import Model
+    from marginparts.model_file import load
+
+    model = load(path)
+    if not isinstance(model, Model):
+        raise FileProblemError(
+            f"{path} holds a {type(model).__name__} that was saved from Python and does not know "
+            "how to read files; use 'marginparts fit', or load it in Python."
+        )
+    return model
+
+
+def show(text: str, *, quiet: bool = False) -> None:
+    """Print words for people, wrapped to the terminal; a path in them stays whole in a pipe."""
+    if not quiet:
+        Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(text, markup=False)
+
+
+def print_json(found: Any) -> None:
+    """Print plain values as JSON."""
+    typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+
+
+def bars(*more: ProgressColumn, quiet: bool = False) -> Progress:
+    """Return bars on the error stream: what is done, the time gone and the time left."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
+        *more, TimeElapsedColumn(), TimeLeft(compact=True),
+        console=console, transient=True,
+        disable=quiet or not console.is_terminal,  # bars in a log are noise
+    )  # fmt: skip
+
+
+class Interrupts:
+    """Hears Ctrl-C, so that work can end well; a third one in a stage ends it at once."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        self.before = signal.signal(signal.SIGINT, self._heard)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        signal.signal(signal.SIGINT, self.before)
+
+    def _heard(self, number: int, frame: Any) -> None:
+        self.count += 1
+        if self.count > 2:
+            raise KeyboardInterrupt
+
+    def take(self) -> bool:
+        """Whether Ctrl-C was pressed since the last time of asking."""
+        heard, self.count = self.count > 0, 0
+        return heard

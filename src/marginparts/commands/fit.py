@@ -1,0 +1,390 @@
+"""The command ``marginparts fit``: a file with a few labels in, a model out."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import TextColumn
+
+from marginparts.commands._console import (
+    AsJson,
+    Interrupts,
+    Quiet,
+    bars,
+    print_json,
+    refuse,
+    sentences,
+    show,
+)
+
+if TYPE_CHECKING:
+    from marginparts._types import Progress
+    from marginparts.fitting import Prepared
+    from marginparts.model import Model
+
+EPILOG = """Examples:
+
+marginparts fit tickets.csv --text body --label team --out tickets.model
+
+marginparts fit reports.csv --text report --label causes --label-sep ';' --out reports.model
+
+marginparts fit counts.npz --labels labels.txt --words genes.txt --out counts.model
+
+marginparts fit cells.h5ad --label cell_type --out cells.model
+
+marginparts fit digits/ --path --out digits.model
+"""
+
+
+def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Offer the columns of the table on the command line."""
+    path = ctx.params.get("file")
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:  # type: ignore[arg-type]
+            header = next(csv.reader(file, delimiter="\t" if str(path).endswith("tsv") else ","))
+    except Exception:  # a completion must never complain
+        return []
+    return [name for name in header if name.startswith(incomplete)]
+
+
+def fit(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A table (.csv .tsv .jsonl .parquet), an svmlight file, a matrix (.npz .npy "
+            ".mtx), .h5ad, or a folder of images with one subfolder a class.",
+        ),
+    ],
+    text: Annotated[
+        str | None,
+        typer.Option(
+            "--text", metavar="COLUMN", help="The column of texts.", show_default=False,
+            autocompletion=complete_column,
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--label", metavar="COLUMN", help="The column of labels; empty means unlabeled.",
+            show_default=False, autocompletion=complete_column,
+        ),
+    ] = None,
+    label_sep: Annotated[
+        str | None,
+        typer.Option(
+            "--label-sep", metavar="SEP", help="What separates several labels in a cell.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="MODEL", help="Where to write the model.",
+            show_default="FILE with the ending .model",
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            "--labels", metavar="FILE", help="The labels of a matrix, one a line.",
+            show_default=False,
+        ),
+    ] = None,
+    words: Annotated[
+        Path | None,
+        typer.Option(
+            "--words", metavar="FILE", help="The names of a matrix's columns, one a line.",
+            show_default=False,
+        ),
+    ] = None,
+    components: Annotated[
+        str,
+        typer.Option(
+            "--components", metavar="N", help="The number of parts; several to try as 16,32,64.",
+            rich_help_panel="The method",
+        ),
+    ] = "auto",
+    lam: Annotated[
+        str,
+        typer.Option(
+            "--lam", metavar="X", help="The weight of the labels; several to try as 1,3,10.",
+            rich_help_panel="The method",
+        ),
+    ] = "auto",
+    cost: Annotated[
+        str,
+        typer.Option(
+            "--cost", metavar="C", help="C of the last SVM; several to try as 0.5,2.",
+            rich_help_panel="The method",
+        ),
+    ] = "auto",
+    max_iter: Annotated[
+        int,
+        typer.Option(
+            "--max-iter", metavar="N", min=1, help="Iterations at most.",
+            rich_help_panel="The method",
+        ),
+    ] = 200,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", metavar="N", min=0, help="The same seed gives the same model.",
+            rich_help_panel="The method",
+        ),
+    ] = 0,
+    backend: Annotated[
+        str,
+        typer.Option(
+            "--backend", metavar="NAME", help="Where the kernels run: auto, numba, reference.",
+            rich_help_panel="The method",
+        ),
+    ] = "auto",
+    path: Annotated[
+        bool,
+        typer.Option(
+            "--path", help="Keep the parts for several lam, for the report's slider.",
+            rich_help_panel="The method",
+        ),
+    ] = False,
+    min_df: Annotated[
+        int,
+        typer.Option(
+            "--min-df", metavar="N", min=1, help="Leave out words in fewer texts.",
+            rich_help_panel="The texts",
+        ),
+    ] = 2,
+    max_df: Annotated[
+        float,
+        typer.Option(
+            "--max-df", metavar="SHARE", min=0.0, max=1.0,
+            help="Leave out words in a larger share of the texts.", rich_help_panel="The texts",
+        ),
+    ] = 0.7,
+    stop_words: Annotated[
+        str | None,
+        typer.Option(
+            "--stop-words", metavar="WHAT", show_default=False, rich_help_panel="The texts",
+            help="Words to leave out: 'english', or a file with one a line.",
+        ),
+    ] = None,
+    ngrams: Annotated[
+        int,
+        typer.Option(
+            "--ngrams", metavar="N", min=1, max=5, help="Also use runs of up to N words.",
+            rich_help_panel="The texts",
+        ),
+    ] = 1,
+    weighting: Annotated[
+        str,
+        typer.Option(
+            "--weighting", metavar="NAME", rich_help_panel="The texts",
+            help="How counts are weighted: auto, counts (as they are), l2-log or tf-idf.",
+        ),
+    ] = "auto",
+    encoding: Annotated[
+        str, typer.Option("--encoding", metavar="NAME", help="The encoding of text files.")
+    ] = "utf-8",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """Learn parts from a file in which a few samples have labels.
+
+    Nothing but the columns need be said: the number of parts, the weight of the labels and the
+    rest are chosen by cross-validation over the labeled samples. Ctrl-C ends the search, or the
+    fit, and keeps the best so far.
+    """
+    with sentences():
+        model_path = _destination(file, out)
+        options = _options(components, lam, cost, max_iter, backend, seed, path)
+        with bars(quiet=quiet or as_json) as reading:
+            data = _read(
+                reading, file, _source_options(text, label, label_sep, labels, words, encoding),
+                {"min_df": min_df, "max_df": max_df, "stop_words": _stop_words(stop_words),
+                 "ngrams": (1, ngrams)}, weighting,
+            )  # fmt: skip
+        model = _fit(data, options, quiet=quiet or as_json)
+        from marginparts.model_file import save
+
+        save(model, model_path)
+    _tell(model, model_path, as_json=as_json, quiet=quiet)
+
+
+def _destination(file: Path, out: Path | None) -> Path:
+    """Return where the model goes; find out now, not after the work, that it cannot."""
+    from marginparts._files import FileProblemError, check_destination
+
+    path = out or Path(f"{file.name.split('.')[0] or file.name}.model")
+    if out is None and path.exists():
+        raise FileProblemError(f"{path} is there already; say with --out where to write the model.")
+    check_destination(path)
+    return path
+
+
+def _numbers(text: str, name: str, kind: Callable[[str], Any]) -> Any:
+    """Return "auto", a number, or several."""
+    if text == "auto":
+        return text
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        what = "whole numbers" if kind is int else "numbers"
+        refuse(f"{name} {text!r} is not understood: give 'auto', or {what} with commas between.")
+
+
+def _options(
+    components: str, lam: str, cost: str, max_iter: int, backend: str, seed: int, path: bool
+) -> Any:
+    from marginparts.backends import get_backend
+    from marginparts.fitting import Options
+
+    found = Options(
+        _numbers(components, "--components", int), _numbers(lam, "--lam", float),
+        _numbers(cost, "--cost", float), max_iter=max_iter, backend=backend, seed=seed, path=path,
+    )  # fmt: skip
+    limits = {"--components": 1, "--lam": 0, "--cost": 1e-12}
+    for (name, least), values in zip(limits.items(), found[:3], strict=True):
+        if values != "auto" and not all(least <= value < float("inf") for value in values):
+            refuse(f"{name} has a value that cannot be used; the least is {least:g}.")
+    try:
+        get_backend(backend)
+    except (ValueError, ImportError) as error:
+        refuse(str(error))
+    return found
+
+
+def _source_options(
+    text: str | None, label: str | None, label_sep: str | None, labels: Path | None,
+    words: Path | None, encoding: str,
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "text": text, "label": label, "label_sep": label_sep, "labels": labels, "words": words,
+        "encoding": encoding,
+    }  # fmt: skip
+
+
+def _stop_words(what: str | None) -> list[str]:
+    """Return a known list, or the lines of a file."""
+    from marginparts._files import FileProblemError, problems_with
+
+    if what is None:
+        return []
+    if what == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        return sorted(ENGLISH_STOP_WORDS)
+    try:
+        with problems_with(what, "read"):
+            return Path(what).read_text("utf-8").split()
+    except UnicodeDecodeError as error:
+        raise FileProblemError(f"{what} is not UTF-8; save it in that encoding.") from error
+
+
+def _read(
+    bars_shown: Any, file: Path, source_options: dict[str, Any], text_options: dict[str, Any],
+    weighting: str,
+) -> Prepared:  # fmt: skip
+    """Read samples and labels, and make a matrix of them."""
+    from marginparts.fitting import Prepared
+    from marginparts.preparation import WEIGHTINGS, prepare_matrix, prepare_texts
+    from marginparts.readers import Batch, open_source, read_all, targets
+
+    if weighting not in ("auto", *WEIGHTINGS):
+        refuse(f"--weighting {weighting!r} is unknown; it is one of auto, {', '.join(WEIGHTINGS)}.")
+    task = bars_shown.add_task(f"reading {file.name}", total=None)
+    source = open_source(file, **source_options)
+    batch: Batch = read_all(source, keep_columns=False)
+    y, class_names = targets(batch.labels, source)
+    bars_shown.update(task, description="preparing")
+    layout = source.layout
+    preparation: Any
+    if layout.kind == "text":
+        chosen = "l2-log" if weighting == "auto" else weighting
+        preparation, X = prepare_texts(batch.samples, weighting=chosen, **text_options)
+    else:
+        preparation, X = prepare_matrix(batch.samples, layout.names, weighting)
+    if not (X.nnz if hasattr(X, "nnz") else X.any()):
+        from marginparts._files import FileProblemError
+
+        raise FileProblemError(f"All entries of {file} are zero; there is nothing to learn from.")
+    return Prepared(X, y, class_names, preparation, layout, file.name)
+
+
+#: What the stages of a fit are called on the screen.
+_STAGES = {
+    "choosing": "choosing settings",
+    "parts": "finding the parts",
+    "comparing": "comparing with the raw inputs and plain NMF",
+    "following lam": "following lam",
+}
+
+
+def _fit(data: Prepared, options: Any, *, quiet: bool) -> Model:
+    """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept."""
+    from marginparts.fitting import fit_model
+
+    stopped: set[str] = set()
+    with (
+        Interrupts() as interrupts,
+        bars(TextColumn("{task.fields[loss]}"), quiet=quiet) as shown,
+    ):
+        task = shown.add_task(_STAGES["choosing"], total=None, loss="")
+
+        def on_stage(stage: str) -> None:
+            shown.reset(task, total=None, description=_STAGES[stage], loss="")
+
+        def callback(progress: Progress) -> bool:
+            if interrupts.take():
+                stopped.add(progress.stage)
+                what = "the search" if progress.stage == "choosing" else "the fit"
+                shown.console.print(f"Ending {what}; the best so far is kept.", highlight=False)
+            shown.update(
+                task, description=_STAGES[progress.stage], total=progress.max_iter,
+                completed=progress.iteration, loss=f"loss {progress.loss:.4g}",
+            )  # fmt: skip
+            return progress.stage in stopped
+
+        model = fit_model(data, options, callback=callback, on_stage=on_stage)
+    model.card.stopped = bool(stopped)
+    return model
+
+
+def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
+    """Say what happened."""
+    card = model.card
+    if as_json:
+        print_json(
+            {
+                "model": str(path), "samples": card.n_samples, "labeled": card.n_labeled,
+                "labels": dict(zip(model.class_names, card.label_counts, strict=True)),
+                "chosen": model.classifier.best_params_, "metric": model.metric,
+                "scores": [rated._asdict() for rated in card.rated], "doubt": card.doubt,
+                "features": model.classifier.n_features_in_, "stopped": card.stopped,
+                "seconds": round(card.seconds, 2),
+            }
+        )  # fmt: skip
+        return
+    show(summary(model), quiet=quiet)
+    if card.doubt and card.rated:
+        show(card.doubt, quiet=quiet)
+    show(f"Written to {path}", quiet=quiet)
+    if sys.stdout.isatty():
+        show(f"Next: marginparts topics {path}, or marginparts report {path}", quiet=quiet)
+
+
+def summary(model: Model) -> str:
+    """Say in words what was fitted and how good it is."""
+    from marginparts.report import headline_sentence
+
+    card = model.card
+    early = " The search or the fit was ended early." if card.stopped else ""
+    return (
+        f"{model.n_parts} parts from {card.n_samples} samples, {card.n_labeled} of them labeled "
+        f"({len(model.class_names)} labels), in {card.seconds:.0f} seconds.{early} "
+        f"{headline_sentence(model)}"
+    )

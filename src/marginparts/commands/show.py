@@ -1,0 +1,157 @@
+"""The commands that show what a model has learned: ``topics`` and ``report``."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from marginparts.commands._console import (
+    AsJson,
+    ModelFile,
+    Quiet,
+    bars,
+    load_model,
+    print_json,
+    sentences,
+    show,
+)
+
+if TYPE_CHECKING:
+    from marginparts.model import Model
+
+TOPICS_EPILOG = """Examples:
+
+marginparts topics tickets.model
+
+marginparts topics tickets.model --words 20 --json
+"""
+
+
+def topics(
+    model: ModelFile,
+    words: Annotated[
+        int, typer.Option("--words", metavar="N", min=1, help="Words shown of a part.")
+    ] = 8,
+    parts: Annotated[
+        int, typer.Option("--parts", metavar="N", min=1, help="Parts shown of a label.")
+    ] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Show the parts that speak for each label, as their top words.
+
+    The number before a part is what a sample made of that part alone would score for the label.
+    """
+    with sentences():
+        fitted = load_model(model)
+    found = _topics(fitted, words, parts)
+    if as_json:
+        print_json(found)
+        return
+    console = Console(highlight=False)
+    for entry in found:
+        console.print(
+            Text(entry["label"], style="bold"), Text(f"({entry['labeled']} labeled)", style="dim")
+        )
+        for part in entry["parts"]:
+            line = Text(f"{part['weight']:+6.2f}  part {part['part']:<3} ")
+            line.append(", ".join(word for word, _ in part["words"]))
+            line.no_wrap, line.overflow = False, "fold"
+            console.print(_hanging(line, console.width))
+        if not entry["parts"]:
+            console.print("        no part speaks for it")
+
+
+def _hanging(line: Text, width: int) -> Text:
+    """Wrap a line so that what follows stands under its words."""
+    indent = 17
+    head, body = line[:indent], line.plain[indent:]
+    rows = textwrap.wrap(body, max(width - indent, 20)) or [""]
+    return Text(head.plain + ("\n" + " " * indent).join(rows))
+
+
+def _topics(model: Model, n_words: int, n_parts: int) -> list[dict[str, Any]]:
+    """Return for each label its parts, each with its words."""
+    import numpy as np
+
+    from marginparts.explanation import distinctive, part_weights, top_features
+
+    weights = part_weights(model.classifier)
+    components = distinctive(model.classifier.parts_.components_, model.card.shares or None)
+    names = model.feature_names
+    found = []
+    for c, (name, count) in enumerate(zip(model.class_names, model.card.label_counts, strict=True)):
+        order = np.argsort(-weights[:, c], kind="stable")[:n_parts]
+        speaking = [
+            {
+                "part": int(k) + 1,
+                "weight": round(float(weights[k, c]), 4),
+                "words": [(w, round(v, 6)) for w, v in top_features(components[k], names, n_words)],
+            }
+            for k in order
+            if weights[k, c] > 0
+        ]
+        found.append({"label": name, "labeled": count, "parts": speaking})
+    return found
+
+
+REPORT_EPILOG = """Examples:
+
+marginparts report tickets.model
+
+marginparts report tickets.model tickets.csv --out tickets.html
+"""
+
+
+def report(
+    model: ModelFile,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", show_default=False,
+            help="Samples of which the most certain and the most doubtful are shown.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="PAGE", help="Where to write the page.",
+            show_default="MODEL with the ending .html",
+        ),
+    ] = None,
+    encoding: Annotated[
+        str, typer.Option("--encoding", metavar="NAME", help="The encoding of text files.")
+    ] = "utf-8",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """Write one self-contained page that shows what was learned, to read or to send to a colleague.
+
+    How good it is, the parts, which parts speak for which label, the margin, the loss, what was
+    tried, and examples. A model that was fitted with --path has a slider over lam.
+    """
+    from marginparts._files import check_destination, written_beside
+    from marginparts.readers import open_source
+    from marginparts.report import find_examples, payload_of, render
+
+    page = out or model.with_suffix(".html").name
+    with sentences(), bars(quiet=quiet or as_json) as shown:
+        check_destination(Path(page))
+        fitted = load_model(model)
+        examples = None
+        if file is not None:
+            source = open_source(file, encoding=encoding, like=fitted.layout)
+            task = shown.add_task(f"looking through {file.name}", total=source.n_rows)
+            batches = shown.track(source.batches(5_000), task_id=task)
+            examples = find_examples(fitted, batches)
+        html = render(payload_of(fitted, examples))
+        with written_beside(page, "w", encoding="utf-8") as target:
+            target.write(html)
+    if as_json:
+        print_json({"page": str(page), "bytes": len(html.encode("utf-8"))})
+    else:
+        show(f"Written to {page}", quiet=quiet)

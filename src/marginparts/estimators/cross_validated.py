@@ -1,0 +1,166 @@
+"""The classifier that also chooses its number of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from marginparts._types import Callback
+from marginparts.backends import Backend
+from marginparts.directions import Source
+from marginparts.estimators.classifier import NMFAlphaClassifier
+from marginparts.labels import Labels
+from marginparts.selection import Grid, Setting, standard_error, usual_ranks
+from marginparts.validation import check_count, check_rank
+
+
+class NMFAlphaCV(NMFAlphaClassifier):
+    """`NMFAlphaClassifier` with everything chosen by cross-validation, the number of parts too.
+
+    Candidates race: those that are clearly worse after some folds are dropped, and cost nothing
+    more. What wins is fitted to all samples.
+
+    Parameters
+    ----------
+    n_components : int, sequence of int or "auto"
+        Numbers of parts to try. ``"auto"`` tries the number of classes (8 at least), its double
+        and so on up to 128.
+    lam : float, sequence of float or "auto"
+        Weights of the margin components to try.
+    C : float, sequence of float or "auto"
+        Costs of the final SVM to try.
+    map_iter : int, sequence of int or "auto"
+        Numbers of mapping updates to try.
+    normalize : bool, sequence of bool or "auto"
+        Whether the SVM sees each code with length 1.
+    cv : int or None
+        Folds of the labeled samples; None is 5, or 3 when there are 200 labels or more.
+    directions, multiclass, features, pseudo, init, solver, max_iter, tol, backend, random_state
+        As for `NMFAlphaClassifier`.
+    callback : callable or None
+        As for `NMFAlphaClassifier`; a true answer while candidates are tried ends the search with
+        the best so far.
+
+    Attributes
+    ----------
+    n_components_, lam_, C_, map_iter_, normalize_
+        What was chosen.
+    best_params_ : dict
+        The same, by name.
+    best_score_ : float
+        Its mean score on hidden labels: accuracy, or the F-measure for multilabel data. As the best
+        of many it is somewhat flattering.
+    best_score_error_ : float
+        Its standard error.
+    doubt_ : str or None
+        A sentence when the labels are too few to trust the score.
+    cv_results_ : dict of arrays
+        One entry a candidate: its parameters, ``mean_score``, ``standard_error``, ``n_folds`` and
+        ``dropped``; ``pandas.DataFrame(cv_results_)`` is a table.
+    parts_, coef_, intercept_, selection_, choice_, calibration_, classes_, n_iter_, n_features_in_
+        As for `NMFAlphaClassifier`.
+
+    Examples
+    --------
+    >>> from marginparts import NMFAlphaCV
+    >>> from marginparts.datasets import load_digits_49
+    >>> digits = load_digits_49()
+    >>> y = digits.target.copy()
+    >>> y[60:] = -1  # unlabeled
+    >>> model = NMFAlphaCV((4, 8), random_state=0).fit(digits.data, y)
+    >>> model.n_components_ in (4, 8)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: Any = "auto",
+        *,
+        lam: Any = "auto",
+        C: Any = "auto",
+        map_iter: Any = "auto",
+        normalize: Any = "auto",
+        cv: int | None = None,
+        directions: str | Source = "svm",
+        multiclass: str = "ovr",
+        features: str | None = "hellinger",
+        pseudo: str | None = "svm",
+        init: Any = "auto",
+        solver: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        backend: str | Backend = "auto",
+        random_state: Any = None,
+        callback: Callback | None = None,
+    ) -> None:
+        super().__init__(
+            n_components, lam=lam, C=C, map_iter=map_iter, normalize=normalize,
+            directions=directions, multiclass=multiclass, features=features, pseudo=pseudo,
+            init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
+            random_state=random_state, callback=callback,
+        )  # fmt: skip
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any) -> NMFAlphaCV:
+        """Try the candidates on folds of the labeled samples, and fit the best one to all samples.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            Nonnegative data, labeled and unlabeled.
+        y : (n,) or (n, c) array-like
+            Labels, -1, None or NaN for unlabeled; at least two classes.
+
+        Returns
+        -------
+        NMFAlphaCV
+            The fitted estimator.
+        """
+        self._n_splits()
+        super().fit(X, y)
+        self.best_params_ = self.choice_.best._asdict()
+        self.best_score_, self.best_score_error_ = self.choice_.score, self.choice_.error
+        self.doubt_ = self.choice_.doubt(self._n_labeled)
+        self.cv_results_ = _as_columns(self.selection_)
+        return self
+
+    def _candidates(self, name: str) -> tuple[Any, ...] | None:
+        value = getattr(self, name)
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            return super()._candidates(name)
+        found = tuple(self._checked(name, each) for each in value)
+        if not found:
+            raise ValueError(f"{name} has no candidate; give at least one, or 'auto'.")
+        return tuple(dict.fromkeys(found))
+
+    def _grid(self, labels: Labels, shape: tuple[int, int]) -> Grid:
+        self._n_labeled = int(labels.labeled.sum())
+        ranks: Any = self.n_components
+        if isinstance(ranks, str):
+            if ranks != "auto":
+                raise ValueError(f"n_components={ranks!r} is unknown; give numbers or 'auto'.")
+            ranks = usual_ranks(labels, shape)
+        elif not isinstance(ranks, Iterable):
+            ranks = (ranks,)
+        found = tuple(dict.fromkeys(check_rank(rank, shape) for rank in ranks))
+        if not found:
+            raise ValueError("n_components has no candidate; give at least one, or 'auto'.")
+        return Grid(n_components=found, **self._given())
+
+    def _n_splits(self) -> int | None:
+        return None if self.cv is None else check_count(self.cv, "cv", least=2)
+
+
+def _as_columns(scores: dict[Setting, list[float]]) -> dict[str, Any]:
+    """Return one array a column, one entry a candidate."""
+    most = max(map(len, scores.values()), default=0)
+    columns: dict[str, Any] = {
+        name: np.array([getattr(setting, name) for setting in scores]) for name in Setting._fields
+    }
+    columns["mean_score"] = np.array([np.mean(values) for values in scores.values()])
+    columns["standard_error"] = np.array([standard_error(values) for values in scores.values()])
+    columns["n_folds"] = np.array([len(values) for values in scores.values()])
+    columns["dropped"] = columns["n_folds"] < most
+    return columns

@@ -1,0 +1,91 @@
+"""How good the parts are on labels that were hidden, against the obvious alternatives.
+
+Two rivals are scored on the same folds and the same prepared data: a linear SVM on the inputs, and
+the same SVM on the parts of plain NMF. Each takes the best of its own settings on these folds, as
+the choice of `selection` does.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginparts._types import Callback
+from marginparts.backends import Backend
+from marginparts.factorization import factorize, start_from
+from marginparts.folds import Fold, folds_of
+from marginparts.labels import Labels
+from marginparts.selection import (
+    C_GRID,
+    MAP_GRID,
+    Choice,
+    codes_by_map,
+    enough_rows,
+    standard_error,
+)
+
+#: Costs tried for the SVM on the inputs: with many columns and few labels large ones can win.
+_RAW_COSTS = (*C_GRID, 50.0)
+
+
+class Rated(NamedTuple):
+    """A way to classify, its mean score on hidden labels, and the standard error of that."""
+
+    name: str
+    score: float
+    error: float
+
+
+def compare(
+    X: Any,
+    labels: Labels,
+    choice: Choice,
+    *,
+    backend: str | Backend = "auto",
+    seed: int = 0,
+    n_splits: int | None = None,
+    callback: Callback | None = None,
+) -> list[Rated]:
+    """Score what was chosen against a linear SVM on the inputs and plain NMF of the same rank.
+
+    Parameters
+    ----------
+    X : (n, d) trusted data
+    labels : Labels
+    choice : Choice
+        Made on the same data with the same seed and folds.
+    backend, seed, n_splits : see `choose`
+    callback : callable or None
+        Called during the plain factorization; a true answer ends it.
+
+    Returns
+    -------
+    list of Rated
+        Ours first; empty when nothing could be scored.
+    """
+    if not choice.scores:
+        return []
+    # a race that was cut short has fewer folds
+    folds = folds_of(labels, seed, n_splits)[: len(choice.scores[choice.best])]
+    labeled = X[np.flatnonzero(labels.labeled)]
+    rank = choice.best.n_components
+    rows = enough_rows(labels, seed)
+    H, V = start_from("random", X[rows], rank, seed)
+    plain = factorize(X[rows], H, V, max_iter=100, tol=1e-3, backend=backend, callback=callback)
+    maps = codes_by_map(labeled, plain.V, MAP_GRID, backend)
+    return [
+        Rated(f"NMF-alpha, {rank} parts", choice.score, choice.error),
+        _best("linear SVM on the inputs", folds, [labeled], _RAW_COSTS),
+        _best(f"plain NMF, {rank} parts", folds, list(maps.values()), C_GRID),
+    ]
+
+
+def _best(name: str, folds: list[Fold], inputs: list[Any], costs: tuple[float, ...]) -> Rated:
+    """Return the best of all inputs and costs, by its mean over the folds."""
+    scores: list[list[float]] = [
+        [fold.score(Z, C) for fold in folds] for Z, C in product(inputs, costs)
+    ]
+    best: list[float] = max(scores, key=lambda values: float(np.mean(values)))
+    return Rated(name, float(np.mean(best)), standard_error(best))

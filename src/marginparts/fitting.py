@@ -1,0 +1,125 @@
+"""From samples and a few labels to a `Model`: what ``marginparts fit`` does."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginparts._types import Array, Callback, Stop
+from marginparts.estimators import NMFAlphaCV
+from marginparts.evaluation import compare
+from marginparts.explanation import distinctive
+from marginparts.factorization import factorize_path, parts_of, start_from
+from marginparts.labels import Labels, encode_labels
+from marginparts.model import Card, Model, PathStep, largest_entries
+from marginparts.preparation import Preparation
+from marginparts.readers import Layout
+
+#: The weights of a path: from plain NMF to parts that are all margin.
+PATH = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+
+#: Entries of a part that a path keeps, where parts are lists of words.
+_PATH_ENTRIES = 12
+
+
+class Options(NamedTuple):
+    """What can be said about a fit; everything else is chosen."""
+
+    n_components: Any = "auto"
+    lam: Any = "auto"
+    C: Any = "auto"
+    multiclass: str = "ovr"
+    max_iter: int = 200
+    backend: str = "auto"
+    seed: int = 0
+    path: bool = False
+
+
+class Prepared(NamedTuple):
+    """Samples as a matrix, their labels, and how they came about."""
+
+    X: Any
+    y: Any
+    class_names: list[str]
+    preparation: Preparation
+    layout: Layout
+    source: str
+
+
+def fit_model(
+    data: Prepared,
+    options: Options,
+    *,
+    callback: Callback | None = None,
+    on_stage: Callable[[str], None] = lambda stage: None,
+) -> Model:
+    """Choose, fit, and compare with the obvious alternatives.
+
+    Parameters
+    ----------
+    data : Prepared
+    options : Options
+    callback : callable or None
+        See `NMFAlphaCV`.
+    on_stage : callable
+        Told in a few words what comes next.
+
+    Returns
+    -------
+    Model
+    """
+    began = time.perf_counter()
+    on_stage("choosing")
+    classifier = NMFAlphaCV(
+        options.n_components, lam=options.lam, C=options.C, multiclass=options.multiclass,
+        max_iter=options.max_iter, backend=options.backend, random_state=options.seed,
+        callback=callback,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        # labels with a single example are what this is for, and the card says what they lack
+        warnings.filterwarnings("ignore", "Left out", UserWarning)
+        classifier.fit(data.X, data.y)
+    classifier.set_params(callback=None)
+    labels = encode_labels(data.y, data.X.shape[0])
+    on_stage("comparing")
+    rated = compare(data.X, labels, classifier.choice_, backend=options.backend, seed=options.seed)
+    path = []
+    if options.path:
+        on_stage("following lam")
+        whole = data.layout.image_shape is not None
+        path = _path(data.X, labels, classifier, options, whole=whole)
+    card = Card(
+        source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
+        label_counts=[len(labels.members(k)) for k in range(len(labels.classes))],
+        rated=rated, doubt=classifier.doubt_, shares=_shares(classifier, data.X),
+        seconds=time.perf_counter() - began, stopped=classifier.parts_.stop_ is Stop.CALLBACK,
+    )  # fmt: skip
+    return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
+
+
+def _shares(classifier: NMFAlphaCV, X: Any, most: int = 20_000) -> list[float]:
+    """Return the share of the data's mass that each part explains, from as many rows as needed."""
+    rows = np.random.default_rng(0).permutation(X.shape[0])[:most]
+    mass = classifier.parts_.coefficients(X[np.sort(rows)]).sum(axis=0, dtype=np.float64)
+    return [float(share) for share in mass / max(mass.sum(), 1e-300)]
+
+
+def _path(
+    X: Any, labels: Labels, classifier: NMFAlphaCV, options: Options, *, whole: bool
+) -> list[PathStep]:
+    """Return the parts for every weight of `PATH`, each going on from the next larger one."""
+    S = classifier.parts_.directions_
+    H, V = start_from("auto", X, classifier.n_components_, options.seed, labels)
+    steps = factorize_path(
+        X, H, V, S=S, lams=PATH, max_iter=options.max_iter, backend=options.backend
+    )
+    found = [PathStep(lam, _kept(parts_of(result.V), whole)) for lam, result in steps]
+    return sorted(found, key=lambda step: step.lam)
+
+
+def _kept(components: Array, whole: bool) -> Any:
+    return components if whole else largest_entries(distinctive(components), _PATH_ENTRIES)

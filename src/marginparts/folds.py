@@ -1,0 +1,76 @@
+"""Folds of the labeled samples: the labels of one fold at a time are hidden and predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginparts._types import Array
+from marginparts.labels import Labels
+from marginparts.linear_head import fit_head
+from marginparts.scores import quality
+
+#: With more labels than this, three folds are enough.
+_MANY_LABELS = 200
+
+
+def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
+    """Yield the labeled rows to hide in each fold, every class spread over the folds.
+
+    Folds after which fewer than two classes would be known are left out.
+    """
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(np.flatnonzero(labels.labeled))
+    if not labels.multilabel:
+        rows = rows[np.argsort(labels.codes[rows], kind="stable")]
+    for fold in range(min(n_splits, len(rows))):
+        hidden = rows[fold::n_splits]
+        left = labels.hide(hidden)
+        if any(len(np.unique(task.signs)) == 2 for task in left.tasks()):
+            yield hidden
+
+
+class Fold(NamedTuple):
+    """All labels, those left when some are hidden, and the hidden rows."""
+
+    labels: Labels
+    left: Labels
+    hidden: NDArray[np.intp]
+
+    def values(self, Z: Any, C: float, *, normalize: bool = True) -> Array:
+        """Train an SVM on the labels left; return its decision values (hidden, p).
+
+        Parameters
+        ----------
+        Z : (m, r) array or sparse matrix
+            Codes of the labeled rows, hidden ones included.
+        C, normalize : see `fit_head`
+        """
+        rows = np.flatnonzero(self.labels.labeled)
+        head = fit_head(Z, self.left.take(rows), C, normalize=normalize)
+        return head.values(Z[np.searchsorted(rows, self.hidden)])
+
+    def score(self, Z: Any, C: float, *, normalize: bool = True) -> float:
+        """Return how well the hidden labels are predicted."""
+        return quality(self.values(Z, C, normalize=normalize), self.labels.take(self.hidden))
+
+
+def folds_of(labels: Labels, seed: int, n_splits: int | None = None) -> list[Fold]:
+    """Return the folds on which candidates are compared; none when the labels are too few.
+
+    Parameters
+    ----------
+    labels : Labels
+    seed : int
+    n_splits : int or None
+        By default five, or three when there are many labels.
+    """
+    if n_splits is None:
+        n_splits = 5 if labels.labeled.sum() < _MANY_LABELS else 3
+    return [
+        Fold(labels, labels.hide(hidden), hidden)
+        for hidden in labeled_folds(labels, n_splits, seed)
+    ]

@@ -1,0 +1,114 @@
+"""What can be kept: classes by name, and numpy's types."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import Enum
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+#: The classes that can be kept, by name. `register` adds to them.
+CLASSES: dict[str, type] = {}
+
+#: numpy's scalars under names that do not depend on its version.
+SCALARS: dict[str, Any] = {
+    "bool": np.bool_, "str": np.str_,
+    "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+    "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
+    "float16": np.float16, "float32": np.float32, "float64": np.float64,
+}  # fmt: skip
+
+#: What JSON has its own words for.
+PLAIN = (type(None), bool, int, float, str)
+
+_Class = TypeVar("_Class", bound=type)
+
+
+class UnknownClassError(ValueError):
+    """A file names a class that is not registered; the message is its name."""
+
+
+def register(cls: _Class) -> _Class:
+    """Let instances of a class be saved and loaded. Usable as a decorator.
+
+    Parameters
+    ----------
+    cls : class
+        An estimator (its constructor only assigns), a dataclass or NamedTuple (rebuilt by its
+        constructor from all its fields), or an Enum. What they hold must be encodable in turn.
+
+    Returns
+    -------
+    class
+        The same.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> from marginparts.model_file._decode import decode
+    >>> from marginparts.model_file._encode import encode
+    >>> from marginparts.model_file._registry import register
+    >>> @register
+    ... class Span(NamedTuple):
+    ...     low: float
+    ...     high: float
+    >>> encoded = encode(Span(0.0, 1.0))
+    >>> encoded.tree
+    {'object': {'class': 'Span', 'fields': {'low': 0.0, 'high': 1.0}}}
+    >>> decode(*encoded)
+    Span(low=0.0, high=1.0)
+    """
+    if tag_of(cls) is None:
+        raise TypeError(f"{cls.__name__} is no estimator, dataclass, NamedTuple or Enum.")
+    if dataclasses.is_dataclass(cls) and not all(f.init for f in dataclasses.fields(cls)):
+        raise TypeError(f"{cls.__name__} has fields that its constructor does not take.")
+    known = CLASSES.setdefault(cls.__name__, cls)
+    if known is not cls and known.__module__ != cls.__module__:
+        raise ValueError(f"Another class named {cls.__name__} is registered; rename one of them.")
+    CLASSES[cls.__name__] = cls  # a module that is loaded again brings its class again
+    return cls
+
+
+def is_registered(value: Any) -> bool:
+    """Whether a value is of a class that can be kept; one derived from such a class is not."""
+    return CLASSES.get(type(value).__name__) is type(value)
+
+
+def class_named(name: str, tag: str) -> Any:
+    """Return a registered class whose instances are written with a tag."""
+    if name not in CLASSES:
+        raise UnknownClassError(name)
+    if tag_of(CLASSES[name]) != tag:
+        raise ValueError(f"{name} is no {tag}")
+    return CLASSES[name]
+
+
+def tag_of(cls: type) -> str | None:
+    """Return how instances of a class are written."""
+    if issubclass(cls, BaseEstimator):
+        return "estimator"
+    if issubclass(cls, Enum):
+        return "member"
+    if dataclasses.is_dataclass(cls) or (issubclass(cls, tuple) and hasattr(cls, "_fields")):
+        return "object"
+    return None
+
+
+def fields_of(cls: type) -> tuple[str, ...]:
+    """Return the names of the fields of a dataclass or a NamedTuple."""
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return tuple(getattr(cls, "_fields", ()))
+
+
+def is_kept(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of a type can be kept: numbers, bool and text."""
+    return dtype.itemsize > 0 and scalar_name(dtype) is not None
+
+
+def scalar_name(dtype: np.dtype[Any]) -> str | None:
+    """Return our name of a scalar type, None if it is not kept."""
+    name = "str" if dtype.kind == "U" else dtype.name
+    return name if name in SCALARS else None

@@ -1,0 +1,196 @@
+"""From what people have (texts, counts, pictures) to the nonnegative matrix that is factorized.
+
+A preparation is made once, from the samples that a model is fitted to, and travels with the model:
+the same text becomes the same row wherever the model is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from marginparts.weighting import idf_of, l2_log, log, weighted_rows
+
+#: How counts may be weighted: as they are, by `l2_log`, or with rare columns weighing more.
+WEIGHTINGS = ("counts", "l2-log", "tf-idf")
+
+#: More words than this are never of use, and their parts would fill the memory.
+_MOST_WORDS = 100_000
+
+
+class PreparationError(ValueError):
+    """Samples that nothing can be made of, as one sentence."""
+
+
+@dataclass(frozen=True)
+class TextPreparation:
+    """Texts to weighted word counts.
+
+    Words are runs of two or more letters or digits, in lower case and without accents.
+
+    Attributes
+    ----------
+    words : list of str
+        The columns; several words with a space between them for n-grams.
+    ngrams : (int, int)
+        The fewest and the most words in a column.
+    weighting : {"counts", "l2-log", "tf-idf"}
+    idf : (d,) array or None
+    """
+
+    words: list[str]
+    ngrams: tuple[int, int] = (1, 1)
+    weighting: str = "l2-log"
+    idf: NDArray[np.float32] | None = None
+
+    def __post_init__(self) -> None:
+        counter = _counter(self.ngrams, vocabulary={w: k for k, w in enumerate(self.words)})
+        object.__setattr__(self, "_counter", counter)
+
+    def apply(self, texts: Sequence[str]) -> sp.csr_array:
+        """Return rows (n, d) in float32; a text without a known word is an empty row."""
+        counts = self._counter.transform(texts)  # type: ignore[attr-defined]
+        return _weigh(sp.csr_array(counts), self.weighting, self.idf)
+
+    @property
+    def names(self) -> list[str]:
+        """What the columns are called."""
+        return self.words
+
+
+@dataclass(frozen=True)
+class MatrixPreparation:
+    """Rows of a matrix, weighted or as they are.
+
+    Attributes
+    ----------
+    names : list of str or None
+        What the columns are called.
+    weighting : {"counts", "l2-log", "tf-idf"}
+    idf : (d,) array or None
+    """
+
+    names: list[str] | None = None
+    weighting: str = "counts"
+    idf: NDArray[np.float32] | None = field(default=None)
+
+    def apply(self, rows: Any) -> Any:
+        """Return the rows as they are factorized."""
+        return _weigh(rows, self.weighting, self.idf)
+
+
+#: What a model can be made of.
+Preparation = TextPreparation | MatrixPreparation
+
+
+def prepare_texts(
+    texts: Sequence[str],
+    *,
+    min_df: int = 2,
+    max_df: float = 0.7,
+    stop_words: Sequence[str] = (),
+    ngrams: tuple[int, int] = (1, 1),
+    weighting: str = "l2-log",
+) -> tuple[TextPreparation, sp.csr_array]:
+    """Find the words of texts.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    min_df : int
+        Texts that must have a word.
+    max_df : float
+        The largest share of the texts that may have it.
+    stop_words : sequence of str
+        Words to leave out.
+    ngrams : (int, int)
+    weighting : {"counts", "l2-log", "tf-idf"}
+
+    Returns
+    -------
+    preparation : TextPreparation
+    X : (n, d) CSR array
+        The texts, prepared.
+
+    Examples
+    --------
+    >>> preparation, X = prepare_texts(["a red cat", "a red dog", "The dog!"], max_df=1.0)
+    >>> preparation.words
+    ['dog', 'red']
+    >>> X.shape
+    (3, 2)
+    """
+    counter = _counter(
+        ngrams, min_df=min_df, max_df=max_df, stop_words=_folded(stop_words) or None,
+        max_features=_MOST_WORDS,
+    )  # fmt: skip
+    try:
+        counts = sp.csr_array(counter.fit_transform(texts))
+    except ValueError as error:  # scikit-learn's word for "nothing is left"
+        raise PreparationError(
+            f"No word occurs in at least {min_df} texts and at most {100 * max_df:g} % of them; "
+            "use a smaller --min-df or a larger --max-df."
+        ) from error
+    idf = idf_of(counts).astype(np.float32) if weighting == "tf-idf" else None
+    words = counter.get_feature_names_out().tolist()
+    preparation = TextPreparation(words, (ngrams[0], ngrams[1]), weighting, idf)
+    return preparation, _weigh(counts, weighting, idf)
+
+
+def prepare_matrix(
+    X: Any, names: Sequence[str] | None = None, weighting: str = "auto"
+) -> tuple[MatrixPreparation, Any]:
+    """Choose a weighting for a matrix, and apply it.
+
+    Parameters
+    ----------
+    X : (n, d) array or sparse matrix
+    names : sequence of str or None
+    weighting : {"auto", "counts", "l2-log", "tf-idf"}
+        ``"auto"`` is ``"l2-log"`` for counts (whole numbers, of which some are larger than 1, with
+        rows of different sums) in a sparse matrix, and leaves all else as it is.
+
+    Returns
+    -------
+    preparation : MatrixPreparation
+    X : (n, d)
+    """
+    if weighting == "auto":
+        weighting = "l2-log" if _are_counts(X) else "counts"
+    idf = idf_of(X).astype(np.float32) if weighting == "tf-idf" else None
+    preparation = MatrixPreparation(None if names is None else list(names), weighting, idf)
+    return preparation, preparation.apply(X)
+
+
+def _are_counts(X: Any) -> bool:
+    if not sp.issparse(X) or X.nnz == 0:
+        return False
+    return bool(X.data.max() > 1 and np.array_equal(X.data, np.rint(X.data)))
+
+
+def _counter(ngrams: tuple[int, int], **options: Any) -> Any:
+    """Return what counts words: one way for all texts, so that a model can be read anywhere."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    return CountVectorizer(
+        lowercase=True, strip_accents="unicode", token_pattern=r"(?u)\b\w\w+\b",
+        ngram_range=tuple(ngrams), dtype=np.float32, **options,
+    )  # fmt: skip
+
+
+def _folded(stop_words: Sequence[str]) -> list[str]:
+    """Return stop words as the counter sees words: in lower case, without accents."""
+    from sklearn.feature_extraction.text import strip_accents_unicode
+
+    return [strip_accents_unicode(word.strip().lower()) for word in stop_words if word.strip()]
+
+
+def _weigh(X: Any, weighting: str, idf: Any) -> Any:
+    if weighting == "counts":
+        return X
+    return l2_log(X) if weighting == "l2-log" else weighted_rows(log(X), idf)

@@ -1,0 +1,112 @@
+"""What a file of samples looks like, and what comes out of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+#: Unlabeled, one label, or several labels (possibly none of them: an empty tuple).
+Label: TypeAlias = "str | tuple[str, ...] | None"
+
+
+class Batch(NamedTuple):
+    """Some samples, in the order of the file.
+
+    Attributes
+    ----------
+    samples : list of n str, (n, d) CSR array, or (n, d) array
+        Texts, or rows of a matrix in float32 or float64.
+    labels : list of n Label
+        All None where there is no label column.
+    columns : dict of str to list of n cells
+        What identifies the rows, to be written beside predictions: all columns of a table with
+        their original cells, ``row`` (from 1) of a matrix, ``cell`` of h5ad, ``file`` of images.
+    """
+
+    samples: Any
+    labels: list[Label]
+    columns: dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All that must be remembered to read a like file again.
+
+    Attributes
+    ----------
+    kind : {"text", "matrix", "image"}
+    text : str or None
+        The column of texts.
+    label : str or None
+        The column of labels.
+    label_sep : str or None
+        What separates several labels in one cell.
+    names : tuple of str or None
+        The names of a matrix's columns: words, genes, numeric columns of a table.
+    n_columns : int or None
+        The number of columns of a matrix, or of pixels.
+    zero_based : bool or None
+        Whether the columns of svmlight files count from 0.
+    image_shape : (height, width) or None
+    invert : bool or None
+        Whether images are dark on bright, and are turned so that the ink is large.
+    """
+
+    kind: str
+    text: str | None = None
+    label: str | None = None
+    label_sep: str | None = None
+    names: tuple[str, ...] | None = None
+    n_columns: int | None = None
+    zero_based: bool | None = None
+    image_shape: tuple[int, int] | None = None
+    invert: bool | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the layout as what JSON can hold."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Layout:
+        """Return the layout that `as_dict` has written."""
+        known: dict[str, Any] = {}
+        for name in (field.name for field in fields(cls)):
+            value = values.get(name)
+            known[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**known)
+
+
+class Source(Protocol):
+    """A file, or a folder of images, that can be read batch after batch, as often as one likes."""
+
+    path: Path
+    layout: Layout
+    #: None where only reading the whole file would tell.
+    n_rows: int | None
+
+    def batches(self, size: int = 10_000) -> Iterator[Batch]:
+        """Yield all samples in order, at most ``size`` at once."""
+        ...
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the caller of `open_source` asks for; see there."""
+
+    text: str | None = None
+    label: str | None = None
+    label_sep: str | None = None
+    labels: Path | None = None
+    words: Path | None = None
+    encoding: str = "utf-8"
+    like: Layout | None = None
+
+    @property
+    def separator(self) -> str | None:
+        """What separates several labels, here or in the fitted model."""
+        return self.label_sep or (self.like.label_sep if self.like else None)

@@ -1,0 +1,232 @@
+"""What the page shows of a model, as plain values. Nothing is fitted here, and nothing drawn."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from marginparts._version import __version__
+from marginparts.explanation import distinctive, part_weights, top_features
+from marginparts.model import Model
+from marginparts.report._examples import Example, Extremes
+from marginparts.selection import Setting, standard_error
+
+#: Words shown of a part or of a margin component, and parts shown of a class.
+_WORDS, _PARTS = 12, 8
+
+
+def payload_of(model: Model, examples: Extremes | None = None) -> dict[str, Any]:
+    """Return the page's data; see `marginparts.report._page` for its form.
+
+    Parameters
+    ----------
+    model : Model
+    examples : Extremes or None
+        The most certain and the most doubtful samples of a file.
+    """
+    card = model.card
+    labels = "labels" if model.multilabel else "classes"
+    found: dict[str, Any] = {
+        "title": card.source,
+        "subtitle": f"{len(model.class_names)} {labels}, {card.n_samples} samples, "
+        f"{card.n_labeled} of them labeled",
+        "footer": f"marginparts {__version__}",
+        "kind": model.layout.kind,
+        "image_shape": model.layout.image_shape,
+        "headline": _headline(model),
+        "parts": _parts(model, model.classifier.parts_.components_, card.shares, weigh=True),
+        "classes": _classes(model),
+        "margins": _margins(model),
+        "loss": _loss(model),
+        "choice": _choice(model),
+    }
+    if examples is not None:
+        found["examples"] = {
+            "certain": [_example(model, each) for each in examples.certain],
+            "doubtful": [_example(model, each) for each in examples.doubtful],
+        }
+    if model.path:
+        found["path"] = [
+            {"lam": step.lam, "score": None, "parts": _parts(model, step.components)}
+            for step in model.path
+        ]
+    return found
+
+
+def headline_sentence(model: Model) -> str:
+    """Say in words how good a model is."""
+    rated, card = model.card.rated, model.card
+    if not rated:
+        return card.doubt or "How good it is was not looked at."
+    ours, svm, nmf = rated
+    unit = "%" if model.metric == "accuracy" else "x100"
+    return (
+        f"On hidden labels the {model.metric} is {100 * ours.score:.1f} ({unit}) with "
+        f"{model.n_parts} parts: {_points(ours.score - svm.score)} a linear SVM on all "
+        f"{model.classifier.n_features_in_} inputs, and {_points(ours.score - nmf.score)} the "
+        "parts of plain NMF."
+    )
+
+
+def _points(difference: float) -> str:
+    if abs(difference) < 0.0005:
+        return "as good as"
+    return f"{100 * abs(difference):.1f} points {'above' if difference > 0 else 'below'}"
+
+
+def _headline(model: Model) -> dict[str, Any] | None:
+    card = model.card
+    return {
+        "metric": model.metric,
+        "rows": [
+            {"name": name, "score": score, "error": _number(error), "ours": k == 0}
+            for k, (name, score, error) in enumerate(card.rated)
+        ],
+        "sentence": headline_sentence(model),
+        "warning": card.doubt,
+    }
+
+
+def _number(value: float) -> float | None:
+    """Return a value that JSON knows."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _features(model: Model, row: Any) -> dict[str, Any]:
+    """Return the largest entries of a row (d,), or its picture."""
+    if model.layout.image_shape is None:
+        return {"top": top_features(row, model.feature_names, _WORDS), "image": None}
+    return {"top": [], "image": picture(row)}
+
+
+def picture(row: Any) -> str:
+    """Return pixels as base64 of bytes, 255 for the largest."""
+    pixels = np.asarray(row.toarray() if hasattr(row, "toarray") else row, dtype=float).ravel()
+    ink = np.rint(255 * np.maximum(pixels, 0) / max(pixels.max(initial=0), 1e-12))
+    return base64.b64encode(ink.astype(np.uint8).tobytes()).decode("ascii")
+
+
+def _parts(
+    model: Model, components: Any, shares: list[float] | None = None, *, weigh: bool = False
+) -> list[dict[str, Any]]:
+    weights = part_weights(model.classifier) if weigh else None
+    if weigh and model.layout.image_shape is None:
+        components = distinctive(components, shares)
+    found = []
+    for k in range(components.shape[0]):
+        part: dict[str, Any] = _features(model, components[[k]])
+        part["share"] = shares[k] if shares else None
+        if weights is not None:
+            order = np.argsort(-np.abs(weights[k]), kind="stable")[:4]
+            part["classes"] = [(int(c), float(weights[k, c])) for c in order]
+        found.append(part)
+    return found
+
+
+def _classes(model: Model) -> list[dict[str, Any]]:
+    weights = part_weights(model.classifier)
+    found = []
+    for c, (name, count) in enumerate(zip(model.class_names, model.card.label_counts, strict=True)):
+        order = np.argsort(-np.abs(weights[:, c]), kind="stable")[:_PARTS]
+        parts = [(int(k), float(weights[k, c])) for k in order]
+        found.append({"name": name, "n_labeled": count, "parts": parts})
+    return found
+
+
+def _margins(model: Model) -> list[dict[str, Any]]:
+    """Return w+ and w- of every classifier beside what the parts make of them."""
+    parts = model.classifier.parts_
+    p = len(parts.margin_names_)
+    rebuilt = parts.margin_codes_ @ parts.components_
+    found = []
+    for t, name in enumerate(_question_names(model)):
+        sides = {}
+        kept = []
+        for side, row in (("plus", t), ("minus", p + t)):
+            sides[side] = _features(model, parts.margin_components_[[row]])
+            sides[f"{side}_rebuilt"] = _rebuilt(model, sides[side], rebuilt[row])
+            kept.append(_cosine(parts.margin_components_[[row]], rebuilt[row]))
+        of = None if model.multilabel else _sides(name)
+        found.append({"name": name, "sides": of, **sides, "kept": kept})
+    return found
+
+
+def _question_names(model: Model) -> list[str]:
+    """Return the names of the two-class questions, with labels by name."""
+    names = [str(name) for name in model.classifier.parts_.margin_names_]
+    if not model.multilabel:
+        return names
+    return [model.class_names[int(name)] for name in names]
+
+
+def _sides(name: str) -> list[str] | None:
+    """Return what w+ and w- of a question between two classes stand for."""
+    pair = name.split(" v ")
+    return pair if len(pair) == 2 else None
+
+
+def _rebuilt(model: Model, original: dict[str, Any], row: Any) -> dict[str, Any]:
+    """Return the reconstruction at the words of the original, or its picture."""
+    if model.layout.image_shape is not None:
+        return {"top": [], "image": picture(row)}
+    column = {name: j for j, name in enumerate(model.feature_names)}
+    return {"top": [(w, float(row[column[w]])) for w, _ in original["top"]], "image": None}
+
+
+def _cosine(a: Any, b: Any) -> float | None:
+    a = np.asarray(a.toarray() if hasattr(a, "toarray") else a, dtype=np.float64).ravel()
+    lengths = np.linalg.norm(a) * np.linalg.norm(b)
+    return float(a @ b / lengths) if lengths > 0 else None
+
+
+def _loss(model: Model) -> dict[str, Any]:
+    parts = model.classifier.parts_
+    return {
+        "iteration": [check.iteration for check in parts.history_],
+        "loss": [float(check.loss) for check in parts.history_],
+        "stop": str(parts.stop_),
+    }
+
+
+def _choice(model: Model) -> dict[str, Any] | None:
+    scores: dict[Setting, list[float]] = model.classifier.selection_
+    if not scores:
+        return None
+    most = max(map(len, scores.values()))
+    best: Setting = model.classifier.choice_.best
+    trials = [
+        {
+            **setting._asdict(),
+            "score": float(np.mean(values)),
+            "error": _number(standard_error(values)),
+            "folds": len(values),
+            "dropped": len(values) < most,
+        }
+        for setting, values in scores.items()
+    ]
+    dropped = sum(bool(trial["dropped"]) for trial in trials)
+    early = f", {dropped} of them dropped early" if dropped else ""
+    return {
+        "metric": model.metric,
+        "chosen": best._asdict(),
+        "trials": trials,
+        "sentence": f"{len(trials)} candidates were tried on {most} folds of the labels{early}. "
+        f"Chosen: {best.n_components} parts, lam {best.lam:g}, {best.map_iter} mapping updates, "
+        f"C {best.C:g}.",
+    }
+
+
+def _example(model: Model, example: Example) -> dict[str, Any]:
+    decision = example.decision
+    return {
+        "name": example.name,
+        "text": example.text,
+        "image": None if example.pixels is None else picture(example.pixels),
+        "labels": list(decision.labels),
+        "known": None if example.known is None else list(example.known),
+        "score": example.score,
+        "probability": _number(example.probability),
+        "words": example.reasons if model.layout.image_shape is None else [],
+    }

@@ -1,0 +1,177 @@
+"""Tables out, row after row: a file may be larger than memory, and is never left half written."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from marginparts._files import FileProblemError, written_beside
+
+#: The formats that can be written, by the endings of files' names.
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+ARRAYS = (".npz",)
+
+
+class TableWriter(Protocol):
+    """Takes columns of equal length, the same ones each time."""
+
+    def write(self, columns: dict[str, Sequence[Any]]) -> None:
+        """Add rows."""
+        ...
+
+
+def check_ending(path: Path, endings: Sequence[str]) -> None:
+    """Refuse a file name whose ending is not known."""
+    if path.suffix.lower() not in endings:
+        raise FileProblemError(
+            f"{path} cannot be written: its name must end in one of {' '.join(endings)}."
+        )
+
+
+@contextmanager
+def open_table_writer(path: Path | None, *, separator: str = ";") -> Iterator[TableWriter]:
+    """Open a table to write to; its format is known by the ending of its name.
+
+    Parameters
+    ----------
+    path : Path or None
+        None writes CSV to the standard output.
+    separator : str
+        Put between the values of a cell that has several, where the format has no lists.
+
+    Yields
+    ------
+    TableWriter
+    """
+    if path is None:
+        yield _Delimited(sys.stdout, ",", separator)
+        return
+    check_ending(path, TABLES)
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        with written_beside(path) as file:
+            parquet = _Parquet(file)
+            yield parquet
+            parquet.close()
+        return
+    with written_beside(path, "w", encoding="utf-8", newline="") as file:
+        if ending == ".jsonl":
+            yield _JSONLines(file)
+        else:
+            yield _Delimited(file, "\t" if ending == ".tsv" else ",", separator)
+
+
+class _Delimited:
+    """CSV and TSV."""
+
+    def __init__(self, file: Any, delimiter: str, separator: str) -> None:
+        self.writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        self.separator = separator
+        self.begun = False
+
+    def write(self, columns: dict[str, Sequence[Any]]) -> None:
+        if not self.begun:
+            self.writer.writerow(columns)
+            self.begun = True
+        cells = [[self._cell(value) for value in column] for column in columns.values()]
+        self.writer.writerows(zip(*cells, strict=True))
+
+    def _cell(self, value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return self.separator.join(str(self._cell(each)) for each in value)
+        if isinstance(value, float | np.floating):
+            return "" if np.isnan(value) else f"{value:.6g}"
+        return value
+
+
+class _JSONLines:
+    def __init__(self, file: Any) -> None:
+        self.file = file
+
+    def write(self, columns: dict[str, Sequence[Any]]) -> None:
+        for cells in zip(*columns.values(), strict=True):
+            row = {name: _plain(cell) for name, cell in zip(columns, cells, strict=True)}
+            self.file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON knows."""
+    if isinstance(value, tuple | list | np.ndarray):
+        return [_plain(each) for each in value]
+    if isinstance(value, float | np.floating):
+        return None if np.isnan(value) else float(f"{value:.6g}")
+    return value.item() if isinstance(value, np.generic) else value
+
+
+class _Parquet:
+    """Parquet; the first rows decide the types of the columns."""
+
+    def __init__(self, file: Any) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError as error:
+            raise FileProblemError(
+                "Parquet files need pyarrow: pip install 'marginparts[tables]'."
+            ) from error
+        self.arrow, self.file = pyarrow, file
+        self.writer: Any = None
+
+    def write(self, columns: dict[str, Sequence[Any]]) -> None:
+        data = {
+            name: [list(v) if isinstance(v, tuple) else v for v in column]
+            if isinstance(column, list)
+            else column
+            for name, column in columns.items()
+        }
+        if self.writer is None:
+            table = self.arrow.table(data)
+            self.writer = self.arrow.parquet.ParquetWriter(self.file, table.schema)
+        else:
+            table = self.arrow.table(data, schema=self.writer.schema)
+        self.writer.write_table(table)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+@contextmanager
+def open_array_writer(path: Path, name: str, n_columns: int) -> Iterator[Any]:
+    """Open an ``.npz`` file for one array whose number of rows is not known yet.
+
+    Rows are kept in a file beside it until their number is known: memory stays small.
+
+    Yields
+    ------
+    callable
+        Takes rows (m, n_columns) of float32.
+    """
+    check_ending(path, ARRAYS)
+    with written_beside(path) as file, tempfile.TemporaryFile(dir=path.parent) as raw:
+        yield lambda rows: raw.write(np.ascontiguousarray(rows, dtype=np.float32).tobytes())
+        n_rows = raw.tell() // (4 * n_columns)
+        raw.seek(0)
+        with (
+            zipfile.ZipFile(file, "w", allowZip64=True) as archive,
+            archive.open(f"{name}.npy", "w", force_zip64=True) as member,
+        ):
+            header = {"descr": "<f4", "fortran_order": False, "shape": (n_rows, n_columns)}
+            np.lib.format.write_array_header_2_0(member, header)
+            while chunk := raw.read(1 << 22):
+                member.write(chunk)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two names mean one file."""
+    return one.exists() and other.exists() and os.path.samefile(one, other)

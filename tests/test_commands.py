@@ -1,0 +1,703 @@
+"""fit, predict, transform, topics, next and report through the command itself, for every input."""
+
+import csv
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+import marginparts
+from marginparts.cli import app
+
+RNG = np.random.default_rng(0)
+WORDS = {
+    "fruit": ["apple", "banana", "cherry", "grape", "lemon", "mango", "peach", "plum"],
+    "metal": ["iron", "copper", "zinc", "tin", "nickel", "cobalt", "silver", "gold"],
+}
+QUICK = ["--components", "3", "--lam", "1", "--cost", "1", "--max-df", "0.9"]
+
+
+def texts(n=60):
+    """Texts of seven words, six of them of their kind."""
+    kinds = [("fruit", "metal")[k % 2] for k in range(n)]
+    made = []
+    for kind in kinds:
+        other = "metal" if kind == "fruit" else "fruit"
+        words = [*RNG.choice(WORDS[kind], 6), RNG.choice(WORDS[other])]
+        made.append(" ".join(map(str, words)))
+    return made, kinds
+
+
+TEXTS, KINDS = texts()
+LABELS = [kind if k < 30 else "" for k, kind in enumerate(KINDS)]
+SEVERAL = [f"{kind};all" if kind and k % 4 < 2 else kind for k, kind in enumerate(LABELS)]
+COUNTS = np.array(
+    [[text.split().count(word) for kind in WORDS.values() for word in kind] for text in TEXTS]
+)
+COLUMNS = [word for kind in WORDS.values() for word in kind]
+
+
+def run(*args):
+    """Run the command; whatever happens, there is no traceback."""
+    result = CliRunner().invoke(app, [str(a) for a in args], catch_exceptions=False)
+    assert "Traceback" not in result.output
+    return result
+
+
+def refused(*args):
+    """Run what cannot work: one sentence on the error stream, and the code of a wrong argument."""
+    result = run(*args)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert result.stderr.strip().endswith(".")
+    return result.stderr
+
+
+def write_table(path, labels=LABELS, **more):
+    rows = {"id": list(range(len(TEXTS))), "body": TEXTS, "kind": labels, **more}
+    if path.suffix in (".csv", ".tsv"):
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",")
+            writer.writerow(rows)
+            writer.writerows(zip(*rows.values(), strict=True))
+    elif path.suffix == ".jsonl":
+        lines = [
+            json.dumps(dict(zip(rows, row, strict=True)))
+            for row in zip(*rows.values(), strict=True)
+        ]
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        pa = pytest.importorskip("pyarrow")
+        pq = pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table(rows), path)
+    return path
+
+
+def read_csv(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def check_whole_way(tmp_path, file, *options, rows=60, hidden=None):
+    """Fit, predict, transform, next, topics and report; the hidden labels must be found."""
+    model = tmp_path / "a.model"
+    result = run("fit", file, *options, *QUICK, "--out", model)
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "predicted.csv"
+    assert run("predict", model, file, "--out", out).exit_code == 0
+    predicted = read_csv(out)
+    assert len(predicted) == rows
+    if hidden is not None:
+        found = [predicted[k]["predicted"] for k in range(30, 60)]
+        assert np.mean([f == h for f, h in zip(found, hidden, strict=True)]) > 0.8
+    codes = tmp_path / "codes.npz"
+    assert run("transform", model, file, "--out", codes).exit_code == 0
+    assert np.load(codes)["Z"].shape == (rows, 3)
+    suggested = run("next", model, file, "-n", "4", "--json")
+    assert suggested.exit_code == 0
+    assert len(json.loads(suggested.stdout)) == 4
+    topics = run("topics", model, "--json")
+    assert topics.exit_code == 0
+    page = tmp_path / "page.html"
+    assert run("report", model, file, "--out", page).exit_code == 0
+    assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
+    return marginparts.load(model), json.loads(topics.stdout)
+
+
+# --- every kind of input
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet"])
+def test_tables_of_texts(tmp_path, ending):
+    file = write_table(tmp_path / f"mail{ending}")
+    options = ("--text", "body", "--label", "kind")
+    model, topics = check_whole_way(tmp_path, file, *options, hidden=KINDS[30:])
+    assert model.layout.kind == "text"
+    for entry in topics:  # the words of a label's first part are of its kind
+        words = [word for word, _ in entry["parts"][0]["words"][:3]]
+        assert set(words) <= set(WORDS[entry["label"]])
+
+
+def test_a_table_of_numbers(tmp_path):
+    numbers = {word: COUNTS[:, j].tolist() for j, word in enumerate(COLUMNS)}
+    file = tmp_path / "numbers.csv"
+    with file.open("w", newline="") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(["kind", *numbers])
+        writer.writerows(zip(LABELS, *numbers.values(), strict=True))
+    model, _ = check_whole_way(tmp_path, file, "--label", "kind", hidden=KINDS[30:])
+    assert model.feature_names == COLUMNS
+
+
+def test_several_labels_in_a_cell(tmp_path):
+    file = write_table(tmp_path / "mail.csv", SEVERAL)
+    options = ("--text", "body", "--label", "kind", "--label-sep", ";")
+    model, _ = check_whole_way(tmp_path, file, *options)
+    assert model.multilabel
+    assert model.class_names == ["all", "fruit", "metal"]
+    predicted = read_csv(tmp_path / "predicted.csv")
+    kinds = [set(row["predicted"].split(";")) & set(WORDS) for row in predicted[30:]]
+    assert np.mean([k == {truth} for k, truth in zip(kinds, KINDS[30:], strict=True)]) > 0.8
+    for row in predicted:
+        assert len(row["predicted"].split(";")) == len(row["score"].split(";"))
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_svmlight(tmp_path, several):
+    lines = []
+    for k, counts in enumerate(COUNTS):
+        known = (["1"] if KINDS[k] == "fruit" else ["2"]) if k < 30 else []
+        known += ["3"] if several and known and k % 4 < 2 else []
+        features = " ".join(f"{j + 1}:{c}" for j, c in enumerate(counts) if c)
+        lines.append(f"{','.join(known) if known or several else -1} {features}")
+    file = tmp_path / "counts.svm"
+    file.write_text("\n".join(lines) + "\n")
+    model, _ = check_whole_way(tmp_path, file)
+    assert model.multilabel is several
+    assert model.class_names == ["1", "2", "3"][: 2 + several]
+
+
+@pytest.mark.parametrize("ending", ["npz", "mtx", "npy", "npz dense"])
+def test_matrices_with_a_labels_file(tmp_path, ending):
+    file = tmp_path / f"counts.{ending.split()[0]}"
+    if ending == "npz":
+        sp.save_npz(file, sp.csr_array(COUNTS))
+    elif ending == "mtx":
+        scipy.io.mmwrite(file, sp.coo_array(COUNTS))
+    elif ending == "npy":
+        np.save(file, COUNTS)
+    else:
+        np.savez(file, X=COUNTS)
+    labels, words = tmp_path / "labels.txt", tmp_path / "words.txt"
+    labels.write_text("\n".join(LABELS) + "\n")
+    words.write_text("\n".join(COLUMNS) + "\n")
+    options = ("--labels", labels, "--words", words)
+    model, topics = check_whole_way(tmp_path, file, *options, hidden=KINDS[30:])
+    assert model.feature_names == COLUMNS
+    assert topics[0]["label"] == "fruit"
+
+
+@pytest.mark.filterwarnings("default")  # other people's warnings are not ours
+def test_h5ad(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    pd = pytest.importorskip("pandas")
+    cells = pd.DataFrame(
+        {"kind": pd.Categorical([label or None for label in LABELS])},
+        index=[f"cell{k}" for k in range(60)],
+    )
+    data = anndata.AnnData(
+        sp.csr_matrix(COUNTS.astype(np.float32)), obs=cells, var=pd.DataFrame(index=COLUMNS)
+    )
+    file = tmp_path / "cells.h5ad"
+    data.write_h5ad(file)
+    model, _ = check_whole_way(tmp_path, file, "--label", "kind", hidden=KINDS[30:])
+    assert model.feature_names == COLUMNS
+
+
+def test_a_folder_of_images(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    from marginparts.datasets import load_digits_49
+
+    digits = load_digits_49()
+    folder = tmp_path / "digits"
+    for k in range(60):
+        name = str(digits.target_names[digits.target[k]]) if k < 30 else "unlabelled"
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        pixels = (digits.data[k].reshape(8, 8) * 255 / digits.data.max()).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / name / f"{k:03}.png")
+    model, _ = check_whole_way(tmp_path, folder, "--path")
+    assert model.layout.image_shape == (8, 8)
+    assert [step.lam for step in model.path] == sorted(step.lam for step in model.path)
+    predicted = read_csv(tmp_path / "predicted.csv")
+    truth = {f"{k:03}": str(digits.target_names[digits.target[k]]) for k in range(60)}
+    hits = [
+        row["predicted"] == truth[row["file"][-7:-4]]
+        for row in predicted
+        if row["file"].startswith("unlabelled")
+    ]
+    assert len(hits) == 30
+    assert np.mean(hits) > 0.8
+
+
+def test_a_compressed_table(tmp_path):
+    plain = write_table(tmp_path / "mail.csv")
+    file = tmp_path / "mail.csv.gz"
+    file.write_bytes(gzip.compress(plain.read_bytes()))
+    check_whole_way(tmp_path, file, "--text", "body", "--label", "kind", hidden=KINDS[30:])
+
+
+# --- what is written
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fitted")
+    table = write_table(folder / "mail.csv")
+    model = folder / "mail.model"
+    result = run("fit", table, "--text", "body", "--label", "kind", *QUICK, "--out", model)
+    assert result.exit_code == 0, result.output
+    return table, model
+
+
+def test_the_file_of_a_fit_is_used_exactly_as_given(fitted, tmp_path):
+    table, _ = fitted
+    for name in ("m", "m.zip", "m.anything.else"):
+        out = tmp_path / name
+        run("fit", table, "--text", "body", "--label", "kind", *QUICK, "--out", out, "--quiet")
+        assert out.is_file()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.anything.else", "m.zip"]
+
+
+def test_a_fit_says_in_words_what_happened(fitted, tmp_path):
+    table, _ = fitted
+    out = tmp_path / "m"
+    said = run("fit", table, "--text", "body", "--label", "kind", *QUICK, "--out", out).stdout
+    assert "60 samples, 30 of them labeled" in said
+    assert re.search(r"On hidden labels the accuracy is \d", said)
+    assert "linear SVM" in said
+    assert "plain NMF" in said
+    assert str(out) in said.replace("\n", "")
+    assert "\x1b[" not in said  # no color in a pipe
+
+
+def test_json_is_for_scripts_and_quiet_is_quiet(fitted, tmp_path):
+    table, model = fitted
+    columns = ("--text", "body", "--label", "kind")
+    result = run("fit", table, *columns, *QUICK, "--out", tmp_path / "m", "--json")
+    said = json.loads(result.stdout)
+    assert said["labels"] == {"fruit": 15, "metal": 15}
+    assert said["chosen"]["n_components"] == 3
+    assert result.stderr == ""
+    quiet = run("fit", table, *columns, *QUICK, "--out", tmp_path / "m", "--quiet")
+    assert quiet.output == ""
+    out = tmp_path / "p.csv"
+    assert json.loads(run("predict", model, table, "--out", out, "--json").stdout)["samples"] == 60
+    assert run("predict", model, table, "--out", out, "-q").output == ""
+    page = tmp_path / "page.html"
+    assert json.loads(run("report", model, "--out", page, "--json").stdout)["page"] == str(page)
+    codes = tmp_path / "z.csv"
+    assert json.loads(run("transform", model, table, "--out", codes, "--json").stdout)["parts"] == 3
+
+
+def test_the_same_seed_gives_the_same_file(fitted, tmp_path):
+    table, model = fitted
+    columns = ("--text", "body", "--label", "kind")
+    run("fit", table, *columns, *QUICK, "--out", tmp_path / "m", "--quiet")
+    one, two = marginparts.load(model), marginparts.load(tmp_path / "m")
+    assert_allclose(one.classifier.coef_, two.classifier.coef_, rtol=0)
+
+
+def test_predictions_keep_the_columns_of_the_file(fitted, tmp_path):
+    table, model = fitted
+    out = tmp_path / "p.csv"
+    run("predict", model, table, "--out", out)
+    rows = read_csv(out)
+    assert list(rows[0]) == ["id", "body", "kind", "predicted", "score", "probability"]
+    assert [row["body"] for row in rows] == TEXTS
+    assert all(0.5 <= float(row["probability"]) <= 1 for row in rows)
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".jsonl", ".parquet"])
+def test_predictions_are_the_same_in_every_format(fitted, tmp_path, ending):
+    table, model = fitted
+    run("predict", model, table, "--out", tmp_path / "p.csv", "--all")
+    run("predict", model, table, "--out", tmp_path / f"p{ending}", "--all")
+    expected = read_csv(tmp_path / "p.csv")
+    if ending == ".parquet":
+        found = pytest.importorskip("pyarrow.parquet").read_table(tmp_path / "p.parquet")
+        found = found.to_pylist()
+    elif ending == ".jsonl":
+        found = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    else:
+        with (tmp_path / "p.tsv").open(newline="") as file:
+            found = list(csv.DictReader(file, delimiter="\t"))
+    assert [row["predicted"] for row in found] == [row["predicted"] for row in expected]
+    for name in ("score", "score fruit", "probability metal"):
+        assert_allclose(
+            [float(row[name]) for row in found], [float(row[name]) for row in expected], rtol=1e-4
+        )
+
+
+def test_predictions_without_out_go_to_the_screen(fitted):
+    table, model = fitted
+    said = run("predict", model, table).stdout
+    assert said.splitlines()[0] == "id,body,kind,predicted,score,probability"
+    assert len(said.splitlines()) == 61
+
+
+def test_a_file_without_the_label_column_can_be_predicted(fitted, tmp_path):
+    _, model = fitted
+    file = tmp_path / "new.jsonl"
+    file.write_text('{"body": "iron zinc tin"}\n{"body": ""}\n{"body": "unheard of"}\n')
+    out = tmp_path / "p.csv"
+    assert run("predict", model, file, "--out", out).exit_code == 0
+    rows = read_csv(out)
+    assert rows[0]["predicted"] == "metal"
+    assert len(rows) == 3
+
+
+def test_what_is_predicted_does_not_depend_on_the_pieces(fitted, tmp_path, monkeypatch):
+    from marginparts.commands import use
+
+    table, model = fitted
+    run("predict", model, table, "--out", tmp_path / "whole.csv")
+    monkeypatch.setattr(use, "_BATCH", 7)
+    run("predict", model, table, "--out", tmp_path / "pieces.csv")
+    assert (tmp_path / "whole.csv").read_text() == (tmp_path / "pieces.csv").read_text()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".jsonl", ".parquet", ".npz"])
+def test_codes_in_every_format(fitted, tmp_path, ending):
+    table, model = fitted
+    out = tmp_path / f"z{ending}"
+    assert run("transform", model, table, "--out", out).exit_code == 0
+    Z = marginparts.load(model).transform(TEXTS)
+    if ending == ".npz":
+        found = np.load(out)["Z"]
+    elif ending == ".parquet":
+        rows = pytest.importorskip("pyarrow.parquet").read_table(out).to_pylist()
+        found = [[row[f"part {k + 1}"] for k in range(3)] for row in rows]
+    elif ending == ".jsonl":
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+        found = [[row[f"part {k + 1}"] for k in range(3)] for row in rows]
+    else:
+        with out.open(newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t" if ending == ".tsv" else ","))
+        found = [[float(row[f"part {k + 1}"]) for k in range(3)] for row in rows]
+        assert rows[5]["id"] == "5"
+    assert_allclose(found, Z, rtol=1e-4, atol=1e-6)
+
+
+def test_next_names_unlabeled_rows_that_are_in_doubt_and_spread_over_the_parts(fitted):
+    table, model = fitted
+    found = json.loads(run("next", model, table, "-n", "6", "--json").stdout)
+    assert all(suggestion["row"] > 30 for suggestion in found)
+    fit = marginparts.load(model)
+    values = fit.decision_function(TEXTS)
+    sureness = np.abs(values[30:, 0] - values[30:, 1])
+    least = 31 + int(sureness.argmin())
+    assert least in [suggestion["row"] for suggestion in found]
+    used = fit.classifier.parts_.coefficients(fit.prepare(TEXTS[30:])).argmax(axis=1)
+    assert {s["part"] for s in found} == set(used + 1)
+
+
+def test_next_can_be_written_to_be_filled_in(fitted, tmp_path):
+    table, model = fitted
+    out = tmp_path / "todo.csv"
+    assert run("next", model, table, "-n", "5", "--out", out).exit_code == 0
+    rows = read_csv(out)
+    assert len(rows) == 5
+    assert {"row", "body", "kind", "guess", "margin", "part"} <= set(rows[0])
+    assert all(row["kind"] == "" for row in rows)
+
+
+def test_next_says_when_nothing_is_left_to_label(fitted, tmp_path):
+    _, model = fitted
+    table = write_table(tmp_path / "all.csv", KINDS)
+    assert "Every sample" in run("next", model, table).stdout
+
+
+def test_the_table_of_next_fits_a_terminal(fitted, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    table, model = fitted
+    said = run("next", model, table).stdout
+    assert max(map(len, said.splitlines())) <= 80
+    assert max(map(len, run("topics", model).stdout.splitlines())) <= 80
+
+
+def test_topics_name_every_label(fitted):
+    _, model = fitted
+    said = run("topics", model).stdout
+    assert "fruit (15 labeled)" in said
+    assert "metal (15 labeled)" in said
+
+
+def test_a_page_without_examples_holds_no_text_of_the_file(fitted, tmp_path):
+    table, model = fitted
+    page = tmp_path / "page.html"
+    run("report", model, "--out", page)
+    assert not any(text in page.read_text(encoding="utf-8") for text in TEXTS)
+    run("report", model, table, "--out", page)
+    assert any(text in page.read_text(encoding="utf-8") for text in TEXTS)
+
+
+# --- the same model from Python
+
+
+def test_a_model_from_the_command_works_in_python(fitted, tmp_path):
+    _, path = fitted
+    model = marginparts.load(path)
+    assert model.predict(["apple banana", "iron zinc"]) == ["fruit", "metal"]
+    assert_allclose(model.predict_proba(["apple banana"]).sum(axis=1), 1)
+    assert model.transform(["apple"]).shape == (1, 3)
+    marginparts.save(model, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+# --- what cannot work
+
+
+COLUMNS_OF = ("--text", "body", "--label", "kind")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "word"),
+    [
+        ("gone.csv", None, COLUMNS_OF, "no file"),
+        ("empty.csv", b"", COLUMNS_OF, "empty"),
+        ("header.csv", b"body,kind\n", COLUMNS_OF, "no row"),
+        ("column.csv", b"text,kind\na b,x\n", COLUMNS_OF, "body"),
+        ("label.csv", b"body,class\na b,x\n", COLUMNS_OF, "kind"),
+        ("encoding.csv", "body,kind\ncaf\xe9,x\n".encode("latin-1"), COLUMNS_OF, "UTF-8"),
+        ("unlabeled.csv", b"body,kind\na b,\nc d,\n", COLUMNS_OF, "no label"),
+        ("one.csv", b"body,kind\naa bb,x\ncc dd,x\n", COLUMNS_OF, "another class"),
+        ("format.docx", b"PK", COLUMNS_OF, "format"),
+        ("words.csv", b"body,kind\naa,x\nbb,y\n", COLUMNS_OF, "--min-df"),
+        ("rows.csv", b"body,kind\naa,x,1\n", COLUMNS_OF, "line 2"),
+        ("lines.jsonl", b'{"body": "a b", "kind": "x"}\n{oops\n', COLUMNS_OF, "line 2"),
+        ("broken.parquet", b"PAR1nothing", COLUMNS_OF, "broken.parquet"),
+        ("broken.npz", b"PK\x03\x04nothing", (), "broken.npz"),
+        ("broken.mtx", b"%%MatrixMarket nothing", (), "broken.mtx"),
+        ("broken.h5ad", b"nothing", ("--label", "kind"), "broken.h5ad"),
+        ("broken.svm", b"1 1:2\nx y z\n", (), "broken.svm"),
+        ("negative.csv", b"kind,a\nx,1\ny,-1\n", ("--label", "kind"), "0 or larger"),
+        ("zero.csv", b"kind,a\nx,0\ny,0\n", ("--label", "kind"), "zero"),
+        ("text.csv", b"body,kind\naa bb,x\n", ("--label", "kind"), "--text"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_refused_with_one_sentence(tmp_path, name, content, options, word):
+    file = tmp_path / name
+    if content is not None:
+        file.write_bytes(content)
+    model = tmp_path / "kept.model"
+    model.write_text("as it was")
+    assert word in refused("fit", file, *options, *QUICK, "--out", model)
+    assert model.read_text() == "as it was"
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == ({name, "kept.model"} if content is not None else {"kept.model"})
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (("--components", "many"), "--components"),
+        (("--components", "0"), "--components"),
+        (("--lam", "-1"), "--lam"),
+        (("--cost", "nan"), "--cost"),
+        (("--backend", "abacus"), "abacus"),
+        (("--weighting", "heavy"), "--weighting"),
+        (("--stop-words", "nowhere.txt"), "nowhere.txt"),
+        (("--encoding", "klingon"), "klingon"),
+        (("--label-sep", ""), "separator"),
+    ],
+)
+def test_a_bad_option_is_refused_with_one_sentence(fitted, tmp_path, options, word):
+    table, _ = fitted
+    said = refused("fit", table, *COLUMNS_OF, "--out", tmp_path / "m", *options)
+    assert word in said
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_model_goes_nowhere_without_a_folder(fitted, tmp_path):
+    table, model = fitted
+    assert "no folder" in refused("fit", table, *COLUMNS_OF, "--out", tmp_path / "no" / "m")
+    assert "is a folder" in refused("fit", table, *COLUMNS_OF, "--out", tmp_path)
+    assert "no folder" in refused("predict", model, table, "--out", tmp_path / "no" / "p.csv")
+    assert "end in" in refused("predict", model, table, "--out", tmp_path / "p.docx")
+    assert "end in" in refused("transform", model, table, "--out", tmp_path / "z.docx")
+
+
+def test_a_default_name_is_never_written_over(fitted, tmp_path, monkeypatch):
+    table, _ = fitted
+    monkeypatch.chdir(tmp_path)
+    assert run("fit", table, *COLUMNS_OF, *QUICK).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["mail.model"]
+    assert "--out" in refused("fit", table, *COLUMNS_OF, *QUICK)
+
+
+@pytest.mark.parametrize("command", ["predict", "transform", "next", "report"])
+def test_a_bad_model_is_refused_with_one_sentence(fitted, tmp_path, command):
+    table, model = fitted
+    out = tmp_path / ("out.html" if command == "report" else "out.csv")
+    out.write_text("as it was")
+    whole = model.read_bytes()
+    bad = {
+        "gone": None,
+        "empty": b"",
+        "truncated": whole[: len(whole) // 2],
+        "altered": whole[:1000] + bytes([whole[1000] ^ 1]) + whole[1001:],
+        "text": b"hello",
+    }
+    for name, content in bad.items():
+        file = tmp_path / name
+        if content is not None:
+            file.write_bytes(content)
+        said = refused(command, file, table, "--out", out)
+        assert name in said
+        assert out.read_text() == "as it was"
+
+
+def test_a_model_of_a_later_version_is_refused(fitted, tmp_path, monkeypatch):
+    from marginparts import model_file
+
+    table, model = fitted
+    later = tmp_path / "later"
+    monkeypatch.setattr(model_file, "VERSION", model_file.VERSION + 1)
+    marginparts.save(marginparts.load(model), later)
+    monkeypatch.undo()
+    assert "upgrade" in refused("predict", later, table, "--out", tmp_path / "p.csv")
+
+
+def test_a_file_of_another_kind_than_the_model_is_refused(fitted, tmp_path):
+    _, model = fitted
+    matrix = tmp_path / "m.npz"
+    sp.save_npz(matrix, sp.csr_array(COUNTS))
+    assert "text" in refused("predict", model, matrix, "--out", tmp_path / "p.csv")
+
+
+def test_an_estimator_saved_from_python_is_no_model_for_files(fitted, tmp_path):
+    table, _ = fitted
+    estimator = marginparts.NMFAlphaClassifier(2, lam=1.0, map_iter=5, normalize=True, C=1.0)
+    marginparts.save(estimator.fit(COUNTS, np.arange(60) % 2), tmp_path / "m")
+    said = refused("predict", tmp_path / "m", table, "--out", tmp_path / "p.csv")
+    assert "Python" in said
+
+
+class FullDisk:
+    """A file on a full disk."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.file.close()
+
+    def write(self, data):
+        raise OSError(28, "No space left on device")
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_what_was_there(fitted, tmp_path, monkeypatch):
+    table, model = fitted
+    names = ["m.model", "p.csv", "p.jsonl", "page.html", "z.npz"]
+    for name in names:
+        (tmp_path / name).write_text("as it was")
+    real = os.fdopen
+    monkeypatch.setattr("marginparts._files.os.fdopen", lambda *a, **k: FullDisk(real(*a, **k)))
+    said = [
+        refused("fit", table, *COLUMNS_OF, *QUICK, "--out", tmp_path / "m.model"),
+        refused("predict", model, table, "--out", tmp_path / "p.csv"),
+        refused("predict", model, table, "--out", tmp_path / "p.jsonl"),
+        refused("report", model, "--out", tmp_path / "page.html"),
+        refused("transform", model, table, "--out", tmp_path / "z.npz"),
+    ]
+    assert all("disk is full" in sentence for sentence in said)
+    assert all((tmp_path / name).read_text() == "as it was" for name in names)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+
+
+# --- as a process
+
+
+def process(*args, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "marginparts.cli", *map(str, args)], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", ["choosing", "parts"])
+def test_ctrl_c_keeps_the_best_so_far(fitted, tmp_path, monkeypatch, stage):
+    from marginparts import fitting
+
+    table, _ = fitted
+    seen = []
+
+    def press_ctrl_c(data, options, *, callback, on_stage):
+        def pressed(progress):
+            seen.append(progress.stage)
+            if progress.stage == stage and seen.count(stage) == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+            return callback(progress)
+
+        return fit_model(data, options, callback=pressed, on_stage=on_stage)
+
+    fit_model = fitting.fit_model
+    monkeypatch.setattr(fitting, "fit_model", press_ctrl_c)
+    out = tmp_path / "m"
+    before = signal.getsignal(signal.SIGINT)
+    options = ("--components", "3,4", "--max-df", "0.9", "--out", out, "--json")
+    result = run("fit", table, *COLUMNS_OF, *options)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["stopped"] is True
+    assert marginparts.load(out).predict(TEXTS[30:]) == KINDS[30:]
+    assert seen.count(stage) == 2  # the stage ended there
+    assert ("parts" in seen[seen.index(stage) + 2 :]) is (stage == "choosing")  # the next began
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_while_reading_leaves_nothing(fitted, tmp_path, monkeypatch):
+    from marginparts import cli, readers
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(readers, "read_all", interrupted)
+    monkeypatch.setattr(
+        sys, "argv", ["marginparts", "fit", str(fitted[0]), *COLUMNS_OF, "--out", "m"]
+    )
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_pipe_is_no_error(fitted):
+    table, model = fitted
+    with process("predict", model, table) as running:
+        running.stdout.readline()
+        running.stdout.close()
+        assert "Traceback" not in running.stderr.read()
+
+
+@pytest.mark.parametrize("command", ["", "fit", "predict", "transform", "topics", "next", "report"])
+def test_help_has_examples_and_fits_a_terminal(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    said = run(*([command] if command else []), "--help").stdout
+    assert max(map(len, said.splitlines())) <= 80
+    if command:
+        assert f"marginparts {command} " in said
+        assert "Examples" in said
+
+
+def test_the_shell_can_complete_columns(fitted):
+    from types import SimpleNamespace
+
+    from marginparts.commands.fit import complete_column
+
+    table, _ = fitted
+    context = SimpleNamespace(params={"file": str(table)})
+    assert complete_column(context, "") == ["id", "body", "kind"]
+    assert complete_column(context, "b") == ["body"]
+    assert complete_column(SimpleNamespace(params={"file": "gone.csv"}), "") == []
+
+
+def test_completion_can_be_installed():
+    assert "--install-completion" in run("--help").stdout
