@@ -64,7 +64,7 @@ FLOORS = [
     ["experiments.runner", "experiments.tables"],
     ["experiments.reproduce"],
     ["plots._look"],
-    ["plots._figure2", "plots._figure3", "plots._figures45"],
+    ["plots._figure2", "plots._figure3", "plots._figures45", "plots._model"],
     ["plots"],
     ["demo"],
     ["commands", "commands._console", "commands._agreement"],

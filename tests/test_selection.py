@@ -257,7 +257,7 @@ def best_of(**means):
     """Return the choice among settings of C = 0.1, 1 and 10 with these mean scores."""
     C = {"small": 0.1, "default": 1.0, "large": 10.0}
     scores = {DEFAULT._replace(C=C[name]): values for name, values in means.items()}
-    return selection._best(scores).C
+    return selection.best_of(scores).C
 
 
 def test_a_clear_winner_wins():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from marginparts.init import class_start
     from marginparts.model_file import load, save
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
+    from marginparts.plots import plot_choice, plot_components, plot_loss, plot_path, top_words
 
 #: The module each public name lives in.
 _HOME = {
@@ -45,7 +46,12 @@ _HOME = {
     "margin_directions": "directions",
     "nmf_alpha": "factorization",
     "nmf_alpha_path": "factorization",
+    "plot_choice": "plots",
+    "plot_components": "plots",
+    "plot_loss": "plots",
+    "plot_path": "plots",
     "save": "model_file",
+    "top_words": "plots",
 }
 
 __all__ = [
@@ -67,7 +73,12 @@ __all__ = [
     "margin_directions",
     "nmf_alpha",
     "nmf_alpha_path",
+    "plot_choice",
+    "plot_components",
+    "plot_loss",
+    "plot_path",
     "save",
+    "top_words",
 ]
 
 

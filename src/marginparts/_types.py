@@ -79,6 +79,13 @@ class Step(NamedTuple):
     violation: float | None = None
 
 
+class PathStep(NamedTuple):
+    """The parts (r, d) for one weight of the margin components."""
+
+    lam: float
+    components: Any
+
+
 class Problem(Protocol):
     """A loss with an update for each of its factors: all that the solver knows of a model."""
 

@@ -1,8 +1,8 @@
 """How good the parts are on labels that were hidden, against the obvious alternatives.
 
 Two rivals are scored on the same folds and the same prepared data: a linear SVM on the inputs, and
-the same SVM on the parts of plain NMF. Each takes the best of its own settings on these folds, as
-the choice of `selection` does.
+the same SVM on the parts of plain NMF. Each chooses among its own settings on these folds, by the
+rule of `selection`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from marginparts.folds import Fold, folds_of
 from marginparts.labels import Labels
 from marginparts.selection import (
     C_GRID,
+    DEFAULT,
     MAP_GRID,
     Choice,
+    Setting,
+    best_of,
     codes_by_map,
     enough_rows,
     standard_error,
@@ -75,17 +78,22 @@ def compare(
     H, V = start_from("random", X[rows], rank, seed)
     plain = factorize(X[rows], H, V, max_iter=100, tol=1e-3, backend=backend, callback=callback)
     maps = codes_by_map(labeled, plain.V, MAP_GRID, backend)
+    on_inputs = {DEFAULT: labeled}
+    on_parts = {DEFAULT._replace(map_iter=n): Z for n, Z in maps.items()}
     return [
         Rated(f"NMF-alpha, {rank} parts", choice.score, choice.error),
-        _best("linear SVM on the inputs", folds, [labeled], _RAW_COSTS),
-        _best(f"plain NMF, {rank} parts", folds, list(maps.values()), C_GRID),
+        _rated("linear SVM on the inputs", folds, on_inputs, _RAW_COSTS),
+        _rated(f"plain NMF, {rank} parts", folds, on_parts, C_GRID),
     ]
 
 
-def _best(name: str, folds: list[Fold], inputs: list[Any], costs: tuple[float, ...]) -> Rated:
-    """Return the best of all inputs and costs, by its mean over the folds."""
-    scores: list[list[float]] = [
-        [fold.score(Z, C) for fold in folds] for Z, C in product(inputs, costs)
-    ]
-    best: list[float] = max(scores, key=lambda values: float(np.mean(values)))
-    return Rated(name, float(np.mean(best)), standard_error(best))
+def _rated(
+    name: str, folds: list[Fold], inputs: dict[Setting, Any], costs: tuple[float, ...]
+) -> Rated:
+    """Score a rival with every input and cost, and let the rule of `selection` choose."""
+    scores = {
+        setting._replace(C=C): [fold.score(Z, C) for fold in folds]
+        for (setting, Z), C in product(inputs.items(), costs)
+    }
+    chosen = scores[best_of(scores)]
+    return Rated(name, float(np.mean(chosen)), standard_error(chosen))

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginparts._types import Array, Callback, Stop
+from marginparts._types import Array, Callback, PathStep, Stop
 from marginparts.estimators import NMFAlphaCV
 from marginparts.evaluation import compare
 from marginparts.explanation import distinctive
-from marginparts.factorization import factorize_path, parts_of, start_from
-from marginparts.labels import Labels, encode_labels
-from marginparts.model import Card, Model, PathStep, largest_entries
+from marginparts.labels import encode_labels
+from marginparts.model import Card, Model, largest_entries
 from marginparts.preparation import Preparation
 from marginparts.readers import Layout
 
@@ -91,7 +90,10 @@ def fit_model(
     if options.path:
         on_stage("following lam")
         whole = data.layout.image_shape is not None
-        path = _path(data.X, labels, classifier, options, whole=whole)
+        path = [
+            PathStep(step.lam, _kept(step.components, whole))
+            for step in classifier.parts_.path(data.X, PATH)
+        ]
     card = Card(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
         label_counts=[len(labels.members(k)) for k in range(len(labels.classes))],
@@ -106,19 +108,6 @@ def _shares(classifier: NMFAlphaCV, X: Any, most: int = 20_000) -> list[float]:
     rows = np.random.default_rng(0).permutation(X.shape[0])[:most]
     mass = classifier.parts_.coefficients(X[np.sort(rows)]).sum(axis=0, dtype=np.float64)
     return [float(share) for share in mass / max(mass.sum(), 1e-300)]
-
-
-def _path(
-    X: Any, labels: Labels, classifier: NMFAlphaCV, options: Options, *, whole: bool
-) -> list[PathStep]:
-    """Return the parts for every weight of `PATH`, each going on from the next larger one."""
-    S = classifier.parts_.directions_
-    H, V = start_from("auto", X, classifier.n_components_, options.seed, labels)
-    steps = factorize_path(
-        X, H, V, S=S, lams=PATH, max_iter=options.max_iter, backend=options.backend
-    )
-    found = [PathStep(lam, _kept(parts_of(result.V), whole)) for lam, result in steps]
-    return sorted(found, key=lambda step: step.lam)
 
 
 def _kept(components: Array, whole: bool) -> Any:

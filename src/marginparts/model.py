@@ -7,13 +7,14 @@ about it. It holds no sample.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array
+from marginparts._types import Array, PathStep
 from marginparts.estimators import NMFAlphaClassifier
 from marginparts.evaluation import Rated
 from marginparts.preparation import Preparation
@@ -26,13 +27,6 @@ class Decision(NamedTuple):
     labels: tuple[str, ...]
     scores: tuple[float, ...]
     probabilities: tuple[float, ...]
-
-
-class PathStep(NamedTuple):
-    """The parts (r, d) for one lam; of texts only the weights of their most telling words."""
-
-    lam: float
-    components: Any
 
 
 @dataclass
@@ -83,7 +77,8 @@ class Model:
         The labels, in the order of the classifier's.
     card : Card
     path : list of PathStep
-        The parts for several lam, when they were asked for.
+        The parts for several lam, when they were asked for; of texts the weights of their most
+        telling words only.
     """
 
     classifier: NMFAlphaClassifier
@@ -107,6 +102,11 @@ class Model:
     def n_parts(self) -> int:
         """The number of parts."""
         return int(self.classifier.parts_.components_.shape[0])
+
+    @property
+    def display_order(self) -> list[int]:
+        """The classes as people sort them: label 2 before label 10."""
+        return sorted(range(len(self.class_names)), key=lambda k: _natural(self.class_names[k]))
 
     @property
     def feature_names(self) -> list[str]:
@@ -186,6 +186,12 @@ class Model:
     def predict_proba(self, samples: Any) -> Array:
         """Return a probability for each sample and class (n, c); NaN where labels were too few."""
         return self.probabilities(self.decision_function(samples))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts the numbers in names by their size."""
+    pieces = re.split(r"(\d+)", name)
+    return [(int(piece), "") if piece.isdigit() else (0, piece) for piece in pieces]
 
 
 def largest_entries(components: Array, n: int) -> sp.csr_array:

@@ -305,21 +305,24 @@ class _Race:
         done = max(map(len, scores.values()))
         whole = {s: values for s, values in scores.items() if len(values) == done}
         top = max(whole, key=lambda s: float(np.mean(whole[s])))
-        codes = _best({s: v for s, v in whole.items() if s.n_components == top.n_components})[:3]
+        codes = best_of({s: v for s, v in whole.items() if s.n_components == top.n_components})[:3]
         Zs = self.codes[codes]
         pairs = list(zip(self.folds, Zs, strict=False))  # a race may be cut short
         for normalize, C in product(self.grid.normalize, self.grid.C):
             setting = Setting(*codes, normalize, C)
             if setting not in scores:
                 scores[setting] = [fold.score(Z, C, normalize=normalize) for fold, Z in pairs]
-        best = _best({s: values for s, values in scores.items() if s[:3] == codes})
+        best = best_of({s: values for s, values in scores.items() if s[:3] == codes})
         values = [fold.values(Z, best.C, normalize=best.normalize) for fold, Z in pairs]
         hidden = [fold.hidden for fold, _ in pairs]
         return Choice(best, scores, HeldOut(np.concatenate(hidden), np.concatenate(values)))
 
 
-def _best(scores: dict[Setting, list[float]]) -> Setting:
-    """Return the candidate nearest the defaults among those as good as the best."""
+def best_of(scores: dict[Setting, list[float]]) -> Setting:
+    """Return the candidate nearest the defaults among those as good as the best.
+
+    As good is what cannot be told from the best by one standard error.
+    """
     means = {setting: float(np.mean(values)) for setting, values in scores.items()}
     top = max(means, key=lambda setting: means[setting])
     spread = float(np.std(scores[top])) / np.sqrt(max(len(scores[top]), 1))

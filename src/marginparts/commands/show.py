@@ -84,7 +84,8 @@ def _topics(model: Model, n_words: int, n_parts: int) -> list[dict[str, Any]]:
     components = distinctive(model.classifier.parts_.components_, model.card.shares or None)
     names = model.feature_names
     found = []
-    for c, (name, count) in enumerate(zip(model.class_names, model.card.label_counts, strict=True)):
+    for c in model.display_order:
+        name, count = model.class_names[c], model.card.label_counts[c]
         order = np.argsort(-weights[:, c], kind="stable")[:n_parts]
         speaking = [
             {

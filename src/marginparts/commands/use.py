@@ -99,6 +99,7 @@ def predict(
     file is read in pieces and may be larger than memory.
     """
     from marginparts.commands._agreement import Agreement
+    from marginparts.report import as_score
     from marginparts.writers import open_table_writer
 
     with (
@@ -127,7 +128,8 @@ def predict(
     if agreement.n:
         show(
             f"{agreement.n} of them had a label in the file; against these the {fitted.metric} is "
-            f"{100 * agreement.score():.1f}. (Labels that the model was fitted to flatter it.)",
+            f"{as_score(agreement.score(), fitted.metric)}. (Labels that the model was fitted to "
+            "flatter it.)",
             quiet=quiet,
         )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
-from marginparts._types import Array, Callback, Result
+from marginparts._types import Array, Callback, PathStep, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums
 from marginparts.directions import SOURCES, Directions, Source, find_directions
@@ -15,8 +17,10 @@ from marginparts.estimators._base import PartsTransformer
 from marginparts.factorization import (
     check_init,
     factorize,
+    factorize_path,
     map_rows,
     margin_components,
+    parts_of,
     start_from,
 )
 from marginparts.init import seed_of
@@ -193,6 +197,37 @@ class NMFAlpha(PartsTransformer):
         self.margin_names_ = np.array(names, dtype=str)
         self.margin_components_ = margin_components(S, X)
         self.margin_codes_ = np.asarray(S.T @ (result.H * column_sums(result.V).astype(X.dtype)))
+
+    def path(self, X: Any, lams: Iterable[float]) -> list[PathStep]:
+        """Follow the fitted parts as the weight of the margin components changes.
+
+        The same margin components throughout; part k of one weight continues part k of the others.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            The data of the fit.
+        lams : iterable of float
+
+        Returns
+        -------
+        list of PathStep
+            ``(lam, components)`` for each weight, the smallest first.
+        """
+        check_is_fitted(self)
+        lams = [check_nonnegative(lam, "lams") for lam in lams]
+        X = self._check_data(X, reset=False)
+        S = self.directions_
+        if S is None or S.shape[0] != X.shape[0]:
+            raise ValueError("path needs the X of a fit with labels: its margin components.")
+        H, V = self.coefficients(X), self.components_.T.astype(X.dtype)
+        steps = factorize_path(
+            X, np.ascontiguousarray(H), np.ascontiguousarray(V), S=S, lams=lams,
+            solver=self.solver, max_iter=self.max_iter, tol=self.tol, backend=self.backend,
+        )  # fmt: skip
+        return sorted(
+            (PathStep(lam, parts_of(result.V)) for lam, result in steps), key=lambda step: step.lam
+        )
 
     def check_parameters(self) -> None:
         """Refuse what cannot be meant, before any work is done."""

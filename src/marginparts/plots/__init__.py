@@ -1,12 +1,24 @@
-"""The paper's figures: records in, Figure out. Nothing is computed here.
+"""Figures: of a fitted estimator, and those of the paper from its records.
 
-Each function returns a matplotlib ``Figure`` and draws what there is: data sets, methods and shares
-of labels that the records lack are left out.
+Each function returns a matplotlib ``Figure`` (`top_words` a data frame). The paper's figures draw
+what there is: data sets, methods and shares of labels that the records lack are left out.
 """
 
 from marginparts.plots._figure2 import figure2
 from marginparts.plots._figure3 import figure3
 from marginparts.plots._figures45 import figure4, figure5
 from marginparts.plots._look import save_figure
+from marginparts.plots._model import plot_choice, plot_components, plot_loss, plot_path, top_words
 
-__all__ = ["figure2", "figure3", "figure4", "figure5", "save_figure"]
+__all__ = [
+    "figure2",
+    "figure3",
+    "figure4",
+    "figure5",
+    "plot_choice",
+    "plot_components",
+    "plot_loss",
+    "plot_path",
+    "save_figure",
+    "top_words",
+]

@@ -2,6 +2,6 @@
 
 from marginparts.report._examples import Extremes, find_examples
 from marginparts.report._page import render
-from marginparts.report._payload import headline_sentence, payload_of
+from marginparts.report._payload import as_score, headline_sentence, payload_of
 
-__all__ = ["Extremes", "find_examples", "headline_sentence", "payload_of", "render"]
+__all__ = ["Extremes", "as_score", "find_examples", "headline_sentence", "payload_of", "render"]

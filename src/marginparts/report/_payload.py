@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from marginparts._types import Array
 from marginparts._version import __version__
 from marginparts.explanation import distinctive, part_weights, top_features
 from marginparts.model import Model
 from marginparts.report._examples import Example, Extremes
 from marginparts.selection import Setting, standard_error
 
-#: Words shown of a part or of a margin component, and parts shown of a class.
-_WORDS, _PARTS = 12, 8
+#: Words shown of a part or of a margin component.
+_WORDS = 12
 
 
 def payload_of(model: Model, examples: Extremes | None = None) -> dict[str, Any]:
@@ -61,13 +62,17 @@ def headline_sentence(model: Model) -> str:
     if not rated:
         return card.doubt or "How good it is was not looked at."
     ours, svm, nmf = rated
-    unit = "%" if model.metric == "accuracy" else "x100"
     return (
-        f"On hidden labels the {model.metric} is {100 * ours.score:.1f} ({unit}) with "
+        f"On hidden labels the {model.metric} is {as_score(ours.score, model.metric)} with "
         f"{model.n_parts} parts: {_points(ours.score - svm.score)} a linear SVM on all "
         f"{model.classifier.n_features_in_} inputs, and {_points(ours.score - nmf.score)} the "
         "parts of plain NMF."
     )
+
+
+def as_score(score: float, metric: str) -> str:
+    """Write a score as people do: an accuracy in percent, an F-measure between 0 and 1."""
+    return f"{100 * score:.1f} %" if metric == "accuracy" else f"{score:.3f}"
 
 
 def _points(difference: float) -> str:
@@ -114,25 +119,35 @@ def _parts(
     weights = part_weights(model.classifier) if weigh else None
     if weigh and model.layout.image_shape is None:
         components = distinctive(components, shares)
+    place = {c: k for k, c in enumerate(model.display_order)}
     found = []
     for k in range(components.shape[0]):
         part: dict[str, Any] = _features(model, components[[k]])
         part["share"] = shares[k] if shares else None
         if weights is not None:
-            order = np.argsort(-np.abs(weights[k]), kind="stable")[:4]
-            part["classes"] = [(int(c), float(weights[k, c])) for c in order]
+            shown = _for_and_against(weights[k], 3, 1)
+            part["classes"] = [(place[c], float(weights[k, c])) for c in shown]
         found.append(part)
     return found
 
 
 def _classes(model: Model) -> list[dict[str, Any]]:
     weights = part_weights(model.classifier)
-    found = []
-    for c, (name, count) in enumerate(zip(model.class_names, model.card.label_counts, strict=True)):
-        order = np.argsort(-np.abs(weights[:, c]), kind="stable")[:_PARTS]
-        parts = [(int(k), float(weights[k, c])) for k in order]
-        found.append({"name": name, "n_labeled": count, "parts": parts})
-    return found
+    return [
+        {
+            "name": model.class_names[c],
+            "n_labeled": model.card.label_counts[c],
+            "parts": [(k, float(weights[k, c])) for k in _for_and_against(weights[:, c], 5, 3)],
+        }
+        for c in model.display_order
+    ]
+
+
+def _for_and_against(weights: Any, most_for: int, most_against: int) -> list[int]:
+    """Return the largest positive weights, then the largest negative ones."""
+    order = np.argsort(-weights, kind="stable")
+    speaking = [int(k) for k in order[:most_for] if weights[k] > 0]
+    return speaking + [int(k) for k in order[::-1][:most_against] if weights[k] < 0]
 
 
 def _margins(model: Model) -> list[dict[str, Any]]:
@@ -140,17 +155,42 @@ def _margins(model: Model) -> list[dict[str, Any]]:
     parts = model.classifier.parts_
     p = len(parts.margin_names_)
     rebuilt = parts.margin_codes_ @ parts.components_
+    components = parts.margin_components_
+    components = components.toarray() if hasattr(components, "toarray") else components
     found = []
     for t, name in enumerate(_question_names(model)):
-        sides = {}
-        kept = []
-        for side, row in (("plus", t), ("minus", p + t)):
-            sides[side] = _features(model, parts.margin_components_[[row]])
-            sides[f"{side}_rebuilt"] = _rebuilt(model, sides[side], rebuilt[row])
-            kept.append(_cosine(parts.margin_components_[[row]], rebuilt[row]))
-        of = None if model.multilabel else _sides(name)
-        found.append({"name": name, "sides": of, **sides, "kept": kept})
+        plus, minus = components[t], components[p + t]
+        found.append(
+            {
+                "name": name,
+                "sides": None if model.multilabel else _sides(name),
+                **_side(model, "plus", plus, rebuilt[t], plus - minus),
+                **_side(model, "minus", minus, rebuilt[p + t], minus - plus),
+                "kept": [_cosine(plus, rebuilt[t]), _cosine(minus, rebuilt[p + t])],
+            }
+        )
+    if model.multilabel:
+        place = {model.class_names[c]: k for k, c in enumerate(model.display_order)}
+        found.sort(key=lambda margin: place[str(margin["name"])])
     return found
+
+
+def _side(model: Model, side: str, actual: Any, rebuilt: Any, lead: Any) -> dict[str, Any]:
+    """Return one margin component beside its reconstruction.
+
+    Of words those are shown by which it leads over the other side; what both have decides nothing.
+    """
+    if model.layout.image_shape is not None:
+        return {
+            side: {"top": [], "image": picture(actual)},
+            f"{side}_rebuilt": {"top": [], "image": picture(rebuilt)},
+        }
+    names = model.feature_names
+    columns = [j for j in np.argsort(-lead, kind="stable")[:_WORDS] if lead[j] > 0]
+    return {
+        side: {"top": [(names[j], float(actual[j])) for j in columns], "image": None},
+        f"{side}_rebuilt": {"top": [(names[j], float(rebuilt[j])) for j in columns], "image": None},
+    }
 
 
 def _question_names(model: Model) -> list[str]:
@@ -167,16 +207,7 @@ def _sides(name: str) -> list[str] | None:
     return pair if len(pair) == 2 else None
 
 
-def _rebuilt(model: Model, original: dict[str, Any], row: Any) -> dict[str, Any]:
-    """Return the reconstruction at the words of the original, or its picture."""
-    if model.layout.image_shape is not None:
-        return {"top": [], "image": picture(row)}
-    column = {name: j for j, name in enumerate(model.feature_names)}
-    return {"top": [(w, float(row[column[w]])) for w, _ in original["top"]], "image": None}
-
-
-def _cosine(a: Any, b: Any) -> float | None:
-    a = np.asarray(a.toarray() if hasattr(a, "toarray") else a, dtype=np.float64).ravel()
+def _cosine(a: Array, b: Array) -> float | None:
     lengths = np.linalg.norm(a) * np.linalg.norm(b)
     return float(a @ b / lengths) if lengths > 0 else None
 
