@@ -94,7 +94,7 @@ NEVER_AT_THE_TOP = {
     *("pyarrow", "anndata", "h5py", "PIL"),
 }
 
-MAY_PRINT = {"cli", "demo"}
+MAY_PRINT = {"cli"}
 
 
 def module_name(path: Path) -> str:

@@ -10,11 +10,12 @@ from marginparts.cli import app
 
 
 @pytest.fixture
-def small_tasks(monkeypatch):
+def small_tasks(monkeypatch, tmp_path):
     """One small task instead of the two of the demo."""
     digits = demo.datasets.load_digits_49()
     task = demo.Task("digits", "Handwritten 4 v 9", digits.data, digits.target, 0.05, 4, 2)
     monkeypatch.setattr(demo, "tasks", lambda: [task])
+    monkeypatch.chdir(tmp_path)  # the page is written here
     return task
 
 
@@ -39,6 +40,14 @@ def test_demo_shows_every_method_within_80_columns(small_tasks):
     assert all(name in result.stdout for name in demo.METHODS)
     assert "NMF-alpha is" in result.stdout
     assert max(len(line) for line in result.stdout.splitlines()) <= 80
+
+
+def test_demo_ends_with_a_page_and_says_where_it_is(small_tasks, tmp_path):
+    assert "marginparts-demo.html" in run("demo", "--quiet").stdout
+    page = (tmp_path / "marginparts-demo.html").read_text(encoding="utf-8")
+    assert "Handwritten 4 v 9" in page
+    run("demo", "--quiet", "--out", "mine.html")
+    assert (tmp_path / "mine.html").read_text(encoding="utf-8") == page
 
 
 def test_demo_as_json_has_one_record_for_each_method_and_draw(small_tasks):

@@ -30,6 +30,10 @@ from marginparts.estimators import (
     SemiSupervisedNMF,
     TransductiveSVM,
 )
+from marginparts.fitting import Options, Prepared, fit_model
+from marginparts.preparation import MatrixPreparation
+from marginparts.readers import Batch, Label, Layout
+from marginparts.report import find_examples, payload_of, render
 
 Labels = NDArray[np.int64]
 
@@ -122,6 +126,24 @@ def compare(task: Task) -> Iterator[Score]:
             seconds = time.perf_counter() - began
             accuracy = float(np.mean(predicted == data.y_test))
             yield Score(task.name, name, accuracy, dimensions, seconds)
+
+
+def demo_page() -> str:
+    """Return a page about one model: the digits of the comparison, with a slider over lam."""
+    task = tasks()[0]
+    data = draw(task._replace(share=0.15), 0)  # with more labels there is more to see
+    names = [str(name) for name in datasets.load_digits_49().target_names]
+    y = np.array([names[k] if k >= 0 else None for k in data.y], dtype=object)
+    X = np.ascontiguousarray(data.X, dtype=np.float32)
+    layout = Layout("image", image_shape=(8, 8), n_columns=X.shape[1])
+    prepared = Prepared(X, y, names, MatrixPreparation(), layout, task.title)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = fit_model(prepared, Options(n_components=(16, 32), path=True))
+    files = [f"digit {k + 1}" for k in range(len(data.y_test))]
+    truth: list[Label] = [names[k] for k in data.y_test]
+    batch = Batch(np.ascontiguousarray(data.X_test, dtype=np.float32), truth, {"file": files})
+    return render(payload_of(model, find_examples(model, [batch])))
 
 
 def _svm(Z: Any, y: Labels, seed: int) -> Any:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import defaultdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,17 +12,27 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from marginparts.commands._console import AsJson, Quiet, print_json, sentences
+
 
 def demo(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="PAGE", help="Where to write the page at the end.")
+    ] = Path("marginparts-demo.html"),
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare the methods of the paper on two embedded data sets, with few labels.
 
     Handwritten digits (4 v 9) and the docstrings of NumPy, SciPy and scikit-learn. Takes a minute
-    or two on two cores and needs no download.
+    or two on two cores and needs no download. It ends with a page that shows what NMF-alpha has
+    learned about the digits.
     """
-    from marginparts.demo import METHODS, Score, compare, tasks
+    from marginparts._files import check_destination, written_beside
+    from marginparts.demo import METHODS, Score, compare, demo_page, tasks
+
+    with sentences():
+        check_destination(out)
 
     progress = Progress(
         TextColumn("{task.description}"),
@@ -30,7 +40,7 @@ def demo(
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         console=Console(stderr=True),
-        disable=quiet,
+        disable=quiet or as_json,
         transient=True,
     )
     results: dict[str, dict[str, list[Score]]] = {}
@@ -44,13 +54,18 @@ def demo(
             for score in compare(task):
                 scores[score.method].append(score)
                 progress.update(bar, advance=1, description=f"{task.name}: {score.method}")
+        progress.add_task("writing the page", total=None)
+        page = demo_page()
+    with sentences(), written_beside(out, "w", encoding="utf-8") as file:
+        file.write(page)
     if as_json:
-        typer.echo(json.dumps(_as_records(results), indent=2))
+        print_json(_as_records(results))
         return
     console = Console()
     for task in all_tasks:
         console.print(_table(task.title, task.describe(), results[task.title]))
     console.print(_sentence(results))
+    typer.echo(f"A page about the digits' model is in {out}")
 
 
 def _mean(scores: list) -> float:

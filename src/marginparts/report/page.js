@@ -135,6 +135,9 @@ function extent(rows) {
   return [low - air, high + air];
 }
 
+/** Scores lie between 0 and 1; the air around them does not. */
+const isScore = (t) => t >= 0 && t <= 1 + 1e-9;
+
 /* ---- Tables ---- */
 
 /**
@@ -195,7 +198,7 @@ function drawHeadline(section, { metric, rows, sentence, warning }) {
   }
   if (!rows?.length) return;
   const domain = extent(rows);
-  const marks = ticks(...domain, 3);
+  const marks = ticks(...domain, 3).filter(isScore);
   const place = scale(domain, [0, 100]);
   const columns = [
     { title: "", cell: (row) => row.name },
@@ -542,7 +545,7 @@ function choiceChart(best, chosen, metric, width) {
   const y = scale(domain, [bottom, 22]);
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `${metric} against lam, one line a rank; the table below has the numbers` });
-  root.append(...gridlines(ticks(...domain, 7), y, left, right, short));
+  root.append(...gridlines(ticks(...domain, 7).filter(isScore), y, left, right, short));
   let last = -Infinity;
   for (const lam of lams) {
     root.append(svg("line", { class: "baseline", x1: x(lam), x2: x(lam), y1: bottom, y2: bottom + 4 }));
