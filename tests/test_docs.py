@@ -149,3 +149,32 @@ def test_versions_agree():
     version = marginparts.__version__
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\n## {version} - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def commands():
+    for page in LINKED:
+        for block in blocks(page):
+            for line in block.body.splitlines() if block.info == "sh" else ():
+                for piece in line.split("&&"):
+                    if piece.strip().startswith("marginparts "):
+                        yield pytest.param(piece.strip(), id=f"{page.stem}: {piece.strip()}")
+
+
+@pytest.mark.parametrize("line", list(commands()))
+def test_commands_on_the_pages_are_understood(line):
+    import shlex
+
+    import typer.main
+
+    from marginparts.cli import app
+
+    args = shlex.split(line, comments=True)[1:]
+    command = typer.main.get_command(app)
+    context = command.make_context("marginparts", args[:0], resilient_parsing=True)
+    while hasattr(command, "resolve_command"):
+        name, command, args = command.resolve_command(context, args)
+        if name is None:
+            break
+        if hasattr(command, "resolve_command"):
+            context = command.make_context(name, [], parent=context, resilient_parsing=True)
+    command.make_context(name, args, parent=context)  # parses, and runs nothing

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 _RUN = """
@@ -52,3 +53,47 @@ def test_sparse_never_becomes_dense():
     assert done.returncode == 0, done.stderr
     for estimator, peak in json.loads(done.stdout).items():
         assert peak < 1.0e9, f"{estimator} took {peak / 1e9:.2f} GB"
+
+
+_PREDICT = """
+import sys
+from pathlib import Path
+from marginparts.cli import app
+
+try:
+    app(sys.argv[1:])
+except SystemExit as ended:
+    assert ended.code in (0, None)
+status = Path("/proc/self/status").read_text().splitlines()
+print(next(line for line in status if line.startswith("VmHWM")).split()[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read the Linux way")
+def test_predict_takes_no_more_memory_for_a_larger_file(tmp_path):
+    words = [f"word{k}" for k in range(500)]
+    rng = np.random.default_rng(0)
+
+    def write(name, n, label):
+        drawn = rng.integers(0, 500, size=(n, 10))
+        lines = [f"{label(k)}," + " ".join(words[j] for j in row) for k, row in enumerate(drawn)]
+        (tmp_path / name).write_text("kind,text\n" + "\n".join(lines) + "\n")
+        return str(tmp_path / name)
+
+    def peak(*args):
+        done = subprocess.run(
+            [sys.executable, "-c", _PREDICT, *args], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout.split()[-1]) * 1024
+
+    model, out = str(tmp_path / "m"), str(tmp_path / "out.csv")
+    train = write("train.csv", 400, lambda k: "ab"[k % 2] if k < 60 else "")
+    options = ("--components", "8", "--lam", "1", "--cost", "1", "--quiet")
+    peak("fit", train, "--text", "text", "--label", "kind", "--out", model, *options)
+    small, large = (
+        peak("predict", model, write(f"{n}.csv", n, lambda k: ""), "--out", out)
+        for n in (15_000, 150_000)
+    )
+    assert large < 1 << 30
+    assert large < small + 40e6  # one piece after the other, whatever their number

@@ -13,6 +13,8 @@ from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRem
 from rich.progress import Progress as Bars
 from rich.table import Table
 
+from marginparts.commands._console import sentences
+
 app = typer.Typer(
     help="The paper's data sets: list, fetch, and where they are.", no_args_is_help=True
 )
@@ -99,3 +101,33 @@ def path(data_dir: DataDir = None) -> None:
     from marginparts.datasets import data_folder
 
     typer.echo(str(data_folder(data_dir)))
+
+
+@app.command()
+def example(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .jsonl or .parquet file to write.")
+    ],
+    every: Annotated[
+        int,
+        typer.Option("--every", metavar="N", min=1, help="Give every N-th text its label."),
+    ] = 10,
+) -> None:
+    """Write a table of texts with a few labels, to try the other commands on.
+
+    The docstrings of NumPy, SciPy and scikit-learn (column text), labeled with the subpackage
+    they come from (column topic). It needs no download.
+
+    Example: marginparts data example docs.csv
+    """
+    from marginparts import datasets
+    from marginparts.writers import open_table_writer
+
+    with sentences():
+        docs = datasets.load_docstrings()
+        topics = [docs.target_names[k] for k in docs.target]
+        shown = [topic if k % every == 0 else "" for k, topic in enumerate(topics)]
+        columns = {"name": list(docs.names), "text": list(docs.documents), "topic": shown}
+        with open_table_writer(file) as writer:
+            writer.write(columns)
+    typer.echo(f"{len(shown)} texts, {sum(map(bool, shown))} of them labeled, written to {file}")
