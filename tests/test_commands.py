@@ -690,7 +690,7 @@ def test_help_has_examples_and_fits_a_terminal(command, monkeypatch):
 def test_the_shell_can_complete_columns(fitted):
     from types import SimpleNamespace
 
-    from marginparts.commands.fit import complete_column
+    from marginparts.commands._fit_options import complete_column
 
     table, _ = fitted
     context = SimpleNamespace(params={"file": str(table)})

@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ ARRAYS = (".npz",)
 class TableWriter(Protocol):
     """Takes columns of equal length, the same ones each time."""
 
-    def write(self, columns: dict[str, Sequence[Any]]) -> None:
+    def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Add rows."""
         ...
 
@@ -79,7 +79,7 @@ class _Delimited:
         self.separator = separator
         self.begun = False
 
-    def write(self, columns: dict[str, Sequence[Any]]) -> None:
+    def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
         if not self.begun:
             self.writer.writerow(columns)
             self.begun = True
@@ -98,7 +98,7 @@ class _JSONLines:
     def __init__(self, file: Any) -> None:
         self.file = file
 
-    def write(self, columns: dict[str, Sequence[Any]]) -> None:
+    def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
         for cells in zip(*columns.values(), strict=True):
             row = {name: _plain(cell) for name, cell in zip(columns, cells, strict=True)}
             self.file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
@@ -127,7 +127,7 @@ class _Parquet:
         self.arrow, self.file = pyarrow, file
         self.writer: Any = None
 
-    def write(self, columns: dict[str, Sequence[Any]]) -> None:
+    def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
         data = {
             name: [list(v) if isinstance(v, tuple) else v for v in column]
             if isinstance(column, list)

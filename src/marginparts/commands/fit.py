@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.progress import TextColumn
 
+from marginparts.commands import _fit_options as options
 from marginparts.commands._console import (
     AsJson,
     Interrupts,
@@ -24,7 +23,7 @@ from marginparts.commands._console import (
 
 if TYPE_CHECKING:
     from marginparts._types import Progress
-    from marginparts.fitting import Prepared
+    from marginparts.fitting import Options, Prepared
     from marginparts.model import Model
 
 EPILOG = """Examples:
@@ -41,158 +40,30 @@ marginparts fit digits/ --path --out digits.model
 """
 
 
-def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Offer the columns of the table on the command line."""
-    path = ctx.params.get("file")
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:  # type: ignore[arg-type]
-            header = next(csv.reader(file, delimiter="\t" if str(path).endswith("tsv") else ","))
-    except Exception:  # a completion must never complain
-        return []
-    return [name for name in header if name.startswith(incomplete)]
-
-
 def fit(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A table (.csv .tsv .jsonl .parquet), an svmlight file, a matrix (.npz .npy "
-            ".mtx), .h5ad, or a folder of images with one subfolder a class.",
-        ),
-    ],
-    text: Annotated[
-        str | None,
-        typer.Option(
-            "--text", metavar="COLUMN", help="The column of texts.", show_default=False,
-            autocompletion=complete_column,
-        ),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            "--label", metavar="COLUMN", help="The column of labels; empty means unlabeled.",
-            show_default=False, autocompletion=complete_column,
-        ),
-    ] = None,
-    label_sep: Annotated[
-        str | None,
-        typer.Option(
-            "--label-sep", metavar="SEP", help="What separates several labels in a cell.",
-            show_default=False,
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="MODEL", help="Where to write the model.",
-            show_default="FILE with the ending .model",
-        ),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--labels", metavar="FILE", help="The labels of a matrix, one a line.",
-            show_default=False,
-        ),
-    ] = None,
-    words: Annotated[
-        Path | None,
-        typer.Option(
-            "--words", metavar="FILE", help="The names of a matrix's columns, one a line.",
-            show_default=False,
-        ),
-    ] = None,
-    components: Annotated[
-        str,
-        typer.Option(
-            "--components", metavar="N", help="The number of parts; several to try as 16,32,64.",
-            rich_help_panel="The method",
-        ),
-    ] = "auto",
-    lam: Annotated[
-        str,
-        typer.Option(
-            "--lam", metavar="X", help="The weight of the labels; several to try as 1,3,10.",
-            rich_help_panel="The method",
-        ),
-    ] = "auto",
-    cost: Annotated[
-        str,
-        typer.Option(
-            "--cost", metavar="C", help="C of the last SVM; several to try as 0.5,2.",
-            rich_help_panel="The method",
-        ),
-    ] = "auto",
-    max_iter: Annotated[
-        int,
-        typer.Option(
-            "--max-iter", metavar="N", min=1, help="Iterations at most.",
-            rich_help_panel="The method",
-        ),
-    ] = 200,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed", metavar="N", min=0, help="The same seed gives the same model.",
-            rich_help_panel="The method",
-        ),
-    ] = 0,
-    backend: Annotated[
-        str,
-        typer.Option(
-            "--backend", metavar="NAME", help="Where the kernels run: auto, numba, reference.",
-            rich_help_panel="The method",
-        ),
-    ] = "auto",
-    path: Annotated[
-        bool,
-        typer.Option(
-            "--path", help="Keep the parts for several lam, for the report's slider.",
-            rich_help_panel="The method",
-        ),
-    ] = False,
-    min_df: Annotated[
-        int,
-        typer.Option(
-            "--min-df", metavar="N", min=1, help="Leave out words in fewer texts.",
-            rich_help_panel="The texts",
-        ),
-    ] = 2,
-    max_df: Annotated[
-        float,
-        typer.Option(
-            "--max-df", metavar="SHARE", min=0.0, max=1.0,
-            help="Leave out words in a larger share of the texts.", rich_help_panel="The texts",
-        ),
-    ] = 0.7,
-    stop_words: Annotated[
-        str | None,
-        typer.Option(
-            "--stop-words", metavar="WHAT", show_default=False, rich_help_panel="The texts",
-            help="Words to leave out: 'english', or a file with one a line.",
-        ),
-    ] = None,
-    ngrams: Annotated[
-        int,
-        typer.Option(
-            "--ngrams", metavar="N", min=1, max=5, help="Also use runs of up to N words.",
-            rich_help_panel="The texts",
-        ),
-    ] = 1,
-    weighting: Annotated[
-        str,
-        typer.Option(
-            "--weighting", metavar="NAME", rich_help_panel="The texts",
-            help="How counts are weighted: auto, counts (as they are), l2-log or tf-idf.",
-        ),
-    ] = "auto",
-    encoding: Annotated[
-        str, typer.Option("--encoding", metavar="NAME", help="The encoding of text files.")
-    ] = "utf-8",
+    file: options.File,
+    text: options.Text = None,
+    label: options.Label = None,
+    label_sep: options.LabelSep = None,
+    out: options.Out = None,
+    labels: options.LabelsFile = None,
+    words: options.WordsFile = None,
+    components: options.Components = "auto",
+    lam: options.Lam = "auto",
+    cost: options.Cost = "auto",
+    max_iter: options.MaxIter = 200,
+    seed: options.Seed = 0,
+    backend: options.BackendName = "auto",
+    path: options.KeepPath = False,
+    min_df: options.MinDf = 2,
+    max_df: options.MaxDf = 0.7,
+    stop_words: options.StopWords = None,
+    ngrams: options.NGrams = 1,
+    weighting: options.Weighting = "auto",
+    encoding: options.Encoding = "utf-8",
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:  # fmt: skip
+) -> None:
     """Learn parts from a file in which a few samples have labels.
 
     Nothing but the columns need be said: the number of parts, the weight of the labels and the
@@ -201,14 +72,14 @@ def fit(
     """
     with sentences():
         model_path = _destination(file, out)
-        options = _options(components, lam, cost, max_iter, backend, seed, path)
+        wanted = _options(components, lam, cost, max_iter, backend, seed, path)
         with bars(quiet=quiet or as_json) as reading:
             data = _read(
                 reading, file, _source_options(text, label, label_sep, labels, words, encoding),
                 {"min_df": min_df, "max_df": max_df, "stop_words": _stop_words(stop_words),
                  "ngrams": (1, ngrams)}, weighting,
             )  # fmt: skip
-        model = _fit(data, options, quiet=quiet or as_json)
+        model = _fit(data, wanted, quiet=quiet or as_json)
         from marginparts.model_file import save
 
         save(model, model_path)
@@ -239,7 +110,7 @@ def _numbers(text: str, name: str, kind: Callable[[str], Any]) -> Any:
 
 def _options(
     components: str, lam: str, cost: str, max_iter: int, backend: str, seed: int, path: bool
-) -> Any:
+) -> Options:
     from marginparts.backends import get_backend
     from marginparts.fitting import Options
 
@@ -324,7 +195,7 @@ _STAGES = {
 }
 
 
-def _fit(data: Prepared, options: Any, *, quiet: bool) -> Model:
+def _fit(data: Prepared, wanted: Options, *, quiet: bool) -> Model:
     """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept."""
     from marginparts.fitting import fit_model
 
@@ -349,7 +220,7 @@ def _fit(data: Prepared, options: Any, *, quiet: bool) -> Model:
             )  # fmt: skip
             return progress.stage in stopped
 
-        model = fit_model(data, options, callback=callback, on_stage=on_stage)
+        model = fit_model(data, wanted, callback=callback, on_stage=on_stage)
     model.card.stopped = bool(stopped)
     return model
 

@@ -7,8 +7,10 @@ what there is: data sets, methods and shares of labels that the records lack are
 from marginparts.plots._figure2 import figure2
 from marginparts.plots._figure3 import figure3
 from marginparts.plots._figures45 import figure4, figure5
+from marginparts.plots._fits import plot_choice, plot_loss
 from marginparts.plots._look import save_figure
-from marginparts.plots._model import plot_choice, plot_components, plot_loss, plot_path, top_words
+from marginparts.plots._parts import plot_components, top_words
+from marginparts.plots._path import plot_path
 
 __all__ = [
     "figure2",

@@ -1,0 +1,96 @@
+"""How a fit went: its loss, and what was tried before it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from marginparts.plots._fitted import classifier_in, parts_in
+from marginparts.plots._look import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, WIDTH, drawing
+from marginparts.selection import standard_error
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_COLORS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
+
+
+@drawing
+def plot_loss(estimator: Any) -> Figure:
+    """Draw the loss against the iterations of the fit.
+
+    Parameters
+    ----------
+    estimator : fitted estimator or Model
+
+    Returns
+    -------
+    Figure
+    """
+    from matplotlib.figure import Figure
+
+    parts = parts_in(estimator)
+    checks = parts.history_
+    figure = Figure(figsize=(0.7 * WIDTH, 2.4), layout="constrained")
+    axis = figure.add_subplot()
+    axis.plot([c.iteration for c in checks], [c.loss for c in checks], color=BLUE, linewidth=1.2)
+    axis.set_xlabel("iteration")
+    axis.set_ylabel("loss")
+    axis.set_title(str(parts.stop_), loc="left", color="0.4")
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+@drawing
+def plot_choice(estimator: Any) -> Figure:
+    """Draw the scores of all candidates that were tried: against lam, one line a rank.
+
+    Parameters
+    ----------
+    estimator : fitted NMFAlphaClassifier, NMFAlphaCV or Model
+
+    Returns
+    -------
+    Figure
+        Lines join the best candidate for each lam, with its standard error; hollow points were
+        dropped early; a ring marks what was chosen.
+    """
+    from matplotlib.figure import Figure
+
+    classifier = classifier_in(estimator)
+    if classifier is None or not classifier.selection_:
+        raise ValueError("Nothing was tried: all parameters were given, or the labels too few.")
+    scores, chosen = classifier.selection_, classifier.choice_.best
+    most = max(map(len, scores.values()))
+    metric = "F-measure" if classifier.multilabel_ else "accuracy"
+    figure = Figure(figsize=(0.8 * WIDTH, 2.8), layout="constrained")
+    axis = figure.add_subplot()
+    ranks = sorted({setting.n_components for setting in scores})
+    for rank, color in zip(ranks, _COLORS * (1 + len(ranks) // len(_COLORS)), strict=False):
+        best: dict[float, Any] = {}
+        for setting, values in scores.items():
+            if setting.n_components == rank:
+                # what was chosen stands for its lam even where another had a little more luck
+                entry = (setting == chosen, len(values), float(np.mean(values)), values)
+                best[setting.lam] = max(best.get(setting.lam, (False, 0, -1.0, [])), entry)
+        lams = sorted(best)
+        means = [best[lam][2] for lam in lams]
+        errors = [standard_error(best[lam][3]) for lam in lams]
+        whole = [best[lam][1] == most for lam in lams]
+        axis.errorbar(lams, means, errors, color=color, linewidth=1, elinewidth=0.6)
+        fills = [color if done else "white" for done in whole]
+        axis.scatter(lams, means, c=fills, edgecolors=color, s=18, zorder=3, label=f"{rank} parts")
+    axis.scatter(
+        chosen.lam, classifier.choice_.score, s=90, facecolors="none", edgecolors="black", zorder=4,
+        label="chosen",
+    )  # fmt: skip
+    axis.set_xscale("symlog", linthresh=0.1)
+    ticks = sorted({setting.lam for setting in scores})
+    axis.set_xticks(ticks, [f"{lam:g}" for lam in ticks])
+    axis.minorticks_off()
+    axis.set_xlabel("lam")
+    axis.set_ylabel(f"{metric} on hidden labels")
+    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure

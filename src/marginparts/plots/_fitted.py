@@ -1,0 +1,58 @@
+"""What the pictures of fitted estimators share: where the parts are, and what things are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from marginparts.explanation import part_weights
+from marginparts.model import Model
+
+
+def parts_in(estimator: Any) -> Any:
+    """Return the transformer with the parts in an estimator or model."""
+    estimator = estimator.classifier if isinstance(estimator, Model) else estimator
+    check_is_fitted(estimator)
+    parts = getattr(estimator, "parts_", estimator)
+    if not hasattr(parts, "components_"):
+        raise TypeError(f"A {type(estimator).__name__} has no parts to show.")
+    return parts
+
+
+def classifier_in(estimator: Any) -> Any | None:
+    """Return the classifier in an estimator or model, or None."""
+    estimator = estimator.classifier if isinstance(estimator, Model) else estimator
+    return estimator if hasattr(estimator, "parts_") else None
+
+
+def names_in(estimator: Any, names: Sequence[str] | None, d: int) -> Sequence[str]:
+    """Return what the features are called: as given, as in the model, as in the data frame."""
+    if names is None and isinstance(estimator, Model):
+        names = estimator.feature_names
+    if names is None:
+        names = getattr(parts_in(estimator), "feature_names_in_", None)
+    if names is None:
+        names = getattr(classifier_in(estimator), "feature_names_in_", None)
+    if names is None:
+        return [f"column {j + 1}" for j in range(d)]
+    if len(names) != d:
+        raise ValueError(f"There are {len(names)} names and {d} features; they must be equal.")
+    return names
+
+
+def spoken_for(estimator: Any) -> list[str] | None:
+    """Return the class that each part speaks for most."""
+    classifier = classifier_in(estimator)
+    if classifier is None:
+        return None
+    names = (
+        estimator.class_names if isinstance(estimator, Model) else [*map(str, classifier.classes_)]
+    )
+    return [names[c] for c in part_weights(classifier).argmax(axis=1)]
+
+
+def short(word: str, most: int = 18) -> str:
+    """Return a word that is not too long."""
+    return word if len(word) <= most else word[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,166 @@
+"""The parts of a fitted estimator: as a table of words, as bars, as pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from marginparts._types import Array
+from marginparts.explanation import distinctive, top_features
+from marginparts.model import Model
+from marginparts.plots._fitted import names_in, parts_in, short, spoken_for
+from marginparts.plots._look import SKY, WIDTH, drawing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def top_words(
+    estimator: Any, names: Sequence[str] | None = None, *, n: int = 10, frame: str = "pandas"
+) -> Any:
+    """Return the most telling features of each part as a table.
+
+    Parameters
+    ----------
+    estimator : fitted estimator or Model
+    names : sequence of d str, or None
+        What the features are called; None takes the names of the model or the data frame.
+    n : int
+        Features a part.
+    frame : {"pandas", "polars"}
+
+    Returns
+    -------
+    DataFrame
+        Columns ``part`` (from 1), ``rank``, ``word``, ``weight`` (its share of the part), and for
+        classifiers ``label``: the one the part speaks for most. Words are ordered by how much they
+        tell the part from all parts together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import NMFAlpha, top_words
+    >>> X = np.array([[2., 1., 0., 0.], [4., 2., 0., 0.], [0., 0., 1., 3.]])
+    >>> parts = NMFAlpha(2, random_state=0, max_iter=500).fit(X)
+    >>> table = top_words(parts, ["cat", "dog", "iron", "zinc"], n=1)
+    >>> sorted(table["word"])
+    ['cat', 'zinc']
+    """
+    components = np.asarray(parts_in(estimator).components_)
+    names = names_in(estimator, names, components.shape[1])
+    telling = distinctive(components)
+    labels = spoken_for(estimator)
+    rows = []
+    for k in range(len(components)):
+        column = {str(name): j for j, name in enumerate(names)}
+        for rank, (word, _) in enumerate(top_features(telling[k], names, n), start=1):
+            row = {"part": k + 1, "rank": rank, "word": word}
+            row["weight"] = float(components[k, column[word]])
+            if labels is not None:
+                row["label"] = labels[k]
+            rows.append(row)
+    return _frame(rows, frame)
+
+
+def _frame(rows: list[dict[str, Any]], frame: str) -> Any:
+    if frame not in ("pandas", "polars"):
+        raise ValueError(f"frame={frame!r} is unknown; choose pandas or polars.")
+    try:
+        if frame == "polars":
+            import polars
+
+            return polars.DataFrame(rows)
+        import pandas
+
+        return pandas.DataFrame(rows)
+    except ImportError as error:
+        raise ImportError(
+            f"This table needs {frame}: install it with pip install {frame}."
+        ) from error
+
+
+@drawing
+def plot_components(
+    estimator: Any,
+    names: Sequence[str] | None = None,
+    *,
+    shape: tuple[int, int] | None = None,
+    n_parts: int = 24,
+    n_words: int = 8,
+) -> Figure:
+    """Draw the parts: as pictures, or as bars of their most telling features.
+
+    Parameters
+    ----------
+    estimator : fitted estimator or Model
+    names : sequence of d str, or None
+        What the features are called, for bars.
+    shape : (height, width) or None
+        Draw pictures of this shape. A model of images knows its own.
+    n_parts : int
+        Parts at most.
+    n_words : int
+        Features a part, for bars.
+
+    Returns
+    -------
+    Figure
+    """
+    from matplotlib.figure import Figure
+
+    components = np.asarray(parts_in(estimator).components_)[:n_parts]
+    if shape is None and isinstance(estimator, Model):
+        shape = estimator.layout.image_shape
+    if shape is not None:
+        if math.prod(shape) != components.shape[1]:
+            raise ValueError(f"shape={shape} does not fit parts of {components.shape[1]} features.")
+        return pictures([("", components)], shape)
+    names = names_in(estimator, names, components.shape[1])
+    across = min(4, len(components))
+    down = math.ceil(len(components) / across)
+    figure = Figure(figsize=(WIDTH, 0.5 + down * (0.35 + 0.14 * n_words)), layout="constrained")
+    telling, labels = distinctive(components), spoken_for(estimator)
+    for k in range(len(components)):
+        axis = figure.add_subplot(down, across, k + 1)
+        words = top_features(telling[k], names, n_words)
+        values = [value for _, value in words]
+        axis.barh(range(len(words)), values, color=SKY, alpha=0.5)
+        for place, (word, _) in enumerate(words):
+            axis.text(0, place, f" {short(word, 24)}", va="center", fontsize=7)
+        axis.invert_yaxis()
+        axis.set_xticks([])
+        axis.set_yticks([])
+        axis.spines[:].set_visible(False)
+        title = f"part {k + 1}" + (f": {short(labels[k])}" if labels else "")
+        axis.set_title(title, loc="left", fontweight="bold", pad=2)
+    return figure
+
+
+def pictures(groups: list[tuple[str, Array]], shape: tuple[int, int]) -> Figure:
+    """Draw groups of pictures beside each other, each picture up to its own largest pixel."""
+    from matplotlib.figure import Figure
+
+    height, width = shape
+    count = len(groups[0][1])
+    across = math.ceil(math.sqrt(count * height / width))
+    down = math.ceil(count / across)
+    side = WIDTH / len(groups) if len(groups) > 1 else 0.6 * WIDTH
+    tall = side * (down * height) / (across * width) + 0.3
+    figure = Figure(figsize=(side * len(groups), tall), layout="constrained")
+    for position, (title, parts) in enumerate(groups, start=1):
+        sheet = np.zeros((down * (height + 1) + 1, across * (width + 1) + 1))
+        for k, part in enumerate(parts):
+            i, j = divmod(k, across)
+            top, left = 1 + i * (height + 1), 1 + j * (width + 1)
+            picture = part.reshape(shape) / max(float(part.max()), 1e-12)
+            sheet[top : top + height, left : left + width] = picture
+        axis = figure.add_subplot(1, len(groups), position)
+        axis.imshow(sheet, cmap="gray_r", vmin=0, vmax=1)
+        axis.set_title(title)
+        axis.set_xticks([])
+        axis.set_yticks([])
+        axis.spines[:].set(color="0.7", linewidth=0.5)
+    return figure
