@@ -432,15 +432,80 @@ def test_a_page_without_examples_holds_no_text_of_the_file(fitted, tmp_path):
     assert any(text in page.read_text(encoding="utf-8") for text in TEXTS)
 
 
+def test_columns_of_the_file_are_never_written_over(fitted, tmp_path):
+    _, model = fitted
+    file = tmp_path / "own.csv"
+    file.write_text("body,score,predicted\napple plum,5 stars,by Ann\n")
+    out = tmp_path / "p.csv"
+    run("predict", model, file, "--out", out)
+    (row,) = read_csv(out)
+    assert (row["score"], row["predicted"], row["predicted (2)"]) == ("5 stars", "by Ann", "fruit")
+
+
+@pytest.mark.parametrize("command", ["predict", "transform", "next", "report"])
+def test_the_file_that_is_read_is_never_written_over(fitted, tmp_path, command):
+    table, model = fitted
+    same = tmp_path / "same.csv"
+    same.write_bytes(table.read_bytes())
+    refused(command, model, same, "--out", same)
+    assert same.read_bytes() == table.read_bytes()
+
+
+def test_a_sheet_that_may_be_filled_in_is_never_written_over(fitted, tmp_path):
+    table, model = fitted
+    sheet = tmp_path / "sheet.csv"
+    run("next", model, table, "--out", sheet)
+    assert "there already" in refused("next", model, table, "--out", sheet)
+
+
+def test_samples_without_a_known_word_have_no_label(fitted, tmp_path):
+    _, model = fitted
+    file = tmp_path / "new.csv"
+    file.write_text('body\napple plum\n""\nunheard of\n')
+    out = tmp_path / "p.csv"
+    said = run("predict", model, file, "--out", out).stdout
+    assert "2 of them hold nothing" in said
+    assert [row["predicted"] for row in read_csv(out)] == ["fruit", "", ""]
+
+
+def test_predictions_as_json_lines_on_the_screen(fitted):
+    table, model = fitted
+    said = run("predict", model, table, "--json").stdout
+    rows = [json.loads(line) for line in said.splitlines()]
+    assert len(rows) == 60
+    assert set(rows[0]) == {"id", "body", "kind", "predicted", "score", "probability"}
+
+
+def test_a_fit_warns_of_single_examples_and_of_a_forgotten_separator(tmp_path):
+    labels = [f"{kind};x" if kind else "" for kind in LABELS]
+    labels[0] = "rare;y"
+    file = write_table(tmp_path / "mail.csv", labels)
+    columns = ("--text", "body", "--label", "kind")
+    said = run("fit", file, *columns, *QUICK, "--out", tmp_path / "m").stdout
+    assert "single example" in said
+    assert "rare;y" in said
+    assert "--label-sep ';'" in said
+
+
+def test_labels_that_are_all_different_are_refused(tmp_path):
+    file = write_table(tmp_path / "mail.csv")
+    said = refused("fit", file, "--text", "body", "--label", "id", "--out", tmp_path / "m")
+    assert "label of its own" in said
+
+
 # --- the same model from Python
 
 
 def test_a_model_from_the_command_works_in_python(fitted, tmp_path):
     _, path = fitted
     model = marginparts.load(path)
-    assert model.predict(["apple banana", "iron zinc"]) == ["fruit", "metal"]
+    assert model.predict(["apple banana cherry", "iron zinc tin"]) == ["fruit", "metal"]
     assert_allclose(model.predict_proba(["apple banana"]).sum(axis=1), 1)
     assert model.transform(["apple"]).shape == (1, 3)
+    assert model.predict([]) == []
+    assert len(repr(model)) < 200
+    with pytest.raises(ValueError, match="list"):
+        model.predict("apple")
     marginparts.save(model, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 

@@ -66,6 +66,11 @@ def test_no_block_is_of_an_unknown_kind():
     assert kinds <= {"python", "text", "sh"}
 
 
+@pytest.mark.parametrize("page", LINKED, ids=name)
+def test_no_page_waits_to_be_filled_in(page):
+    assert "@@" not in page.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(("file", "quoted"), list(quotes()))
 def test_quoted_lines_are_in_their_file(file, quoted):
     assert squeeze(quoted) in squeeze((PACKAGE / file).read_text(encoding="utf-8"))

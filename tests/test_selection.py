@@ -229,8 +229,41 @@ def test_many_unlabeled_rows_are_not_all_needed(monkeypatch):
     ],
 )
 def test_usual_ranks_begin_with_the_classes_and_fit_the_data(n_classes, shape, ranks):
-    labels = encode_labels(np.arange(2 * n_classes) % n_classes)
+    labels = encode_labels(np.arange(max(2 * n_classes, 100)) % n_classes)
     assert selection.usual_ranks(labels, shape) == ranks
+
+
+def test_few_labels_ask_for_few_ranks():
+    labels = encode_labels([0, 1, 0, 1, 0, 1, -1, -1])
+    assert selection.usual_ranks(labels, (5000, 5000)) == (8,)
+
+
+def test_the_only_sample_of_a_class_is_never_hidden():
+    labels = encode_labels([0, 0, 0, 1, 1, 2, -1])
+    hidden = np.concatenate(list(labeled_folds(labels, 5, seed=0)))
+    assert_array_equal(np.sort(hidden), [0, 1, 2, 3, 4])
+
+
+def test_a_race_that_ends_within_a_fold_compares_what_all_have_finished():
+    X, y = two_blocks(n=80, labeled=40)
+    grid = SMALL._replace(n_components=(1, 2))  # unit codes of one part tell nothing
+    # one fold is done by both ranks, the second by the first rank alone
+    best = choose(X, encode_labels(y), grid, callback=lambda p: p.iteration >= 3).best
+    assert best.n_components == 2
+
+
+def test_hidden_labels_change_nothing_that_is_said_of_them():
+    X, y = two_blocks(n=60, labeled=30)
+    indicator = np.where(y[:, None] >= 0, np.column_stack([y, 1 - y, y]), -1)
+    labels = encode_labels(indicator)
+    grid = Grid((3,), lam=(1.0,), map_iter=(5,), normalize=(True,), C=(1.0, 2.0))
+    rows, values = choose(X, labels, grid, pseudo="svm").held_out
+    first = rows[:6]  # the first of five folds
+    flipped = indicator.copy()
+    flipped[first] = 1 - flipped[first]
+    rows_again, again = choose(X, encode_labels(flipped), grid, pseudo="svm").held_out
+    assert_array_equal(rows_again[:6], first)
+    assert_array_equal(again[:6], values[:6])
 
 
 # --- trust

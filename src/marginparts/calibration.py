@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, log_expit, softmax
 
 from marginparts._types import Array
@@ -107,12 +107,16 @@ def _slope(values: Array, positive: NDArray[np.bool_], common: float | None = No
 
 
 def _temperature(values: Array, codes: NDArray[np.int64]) -> float:
-    """Return the one slope that makes the true classes most likely."""
-    rows = np.arange(len(codes))
+    """Return the one slope with which the predictions are, on average, as sure as they are right.
 
-    def surprise(log_slope: float) -> float:
-        p = softmax(np.exp(log_slope) * values, axis=1)[rows, codes]
-        # a class that was absent from a fold has the value minus infinity
-        return -float(np.mean(np.log(np.maximum(p, 1e-6))))
+    Likelihood would give more doubt: it is ruled by the few samples that are far on a wrong side.
+    """
+    right = np.sum(values.argmax(axis=1) == codes)
+    share = (right + 1) / (len(codes) + 2)
 
-    return float(np.exp(minimize_scalar(surprise, bounds=_RANGE, method="bounded").x))
+    def too_sure(log_slope: float) -> float:
+        return float(np.mean(softmax(np.exp(log_slope) * values, axis=1).max(axis=1)) - share)
+
+    if too_sure(_RANGE[0]) >= 0:  # no better than a guess
+        return float(np.exp(_RANGE[0]))
+    return float(np.exp(brentq(too_sure, *_RANGE))) if too_sure(_RANGE[1]) > 0 else 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -50,6 +51,8 @@ def main() -> None:
     """Run the command; Ctrl-C ends it without a traceback."""
     # on a busy machine, threads that spin while they wait would take the cores from the others
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8")  # whatever the console's code page can show
     try:
         app()
     except KeyboardInterrupt:

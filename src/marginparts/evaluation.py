@@ -21,6 +21,7 @@ from marginparts.selection import (
     C_GRID,
     DEFAULT,
     MAP_GRID,
+    NORMALIZE_GRID,
     Choice,
     Setting,
     best_of,
@@ -92,8 +93,8 @@ def _rated(
 ) -> Rated:
     """Score a rival with every input and cost, and let the rule of `selection` choose."""
     scores = {
-        setting._replace(C=C): [fold.score(Z, C) for fold in folds]
-        for (setting, Z), C in product(inputs.items(), costs)
+        setting._replace(C=C, normalize=n): [fold.score(Z, C, normalize=n) for fold in folds]
+        for (setting, Z), C, n in product(inputs.items(), costs, NORMALIZE_GRID)
     }
     chosen = scores[best_of(scores)]
     return Rated(name, float(np.mean(chosen)), standard_error(chosen))

@@ -18,13 +18,22 @@ from marginparts._types import Array
 from marginparts.backends._common import inverse_or_zero
 from marginparts.factorization import map_rows_each
 
+#: Entries of a temporary.
+_AT_ONCE = 4e6
 
-def top_features(row: Any, names: Any, n: int = 10) -> list[tuple[str, float]]:
-    """Return the names and values of the largest entries of a row (d,), dense or CSR."""
+
+def top_columns(row: Any, n: int = 10) -> list[int]:
+    """Return where the largest positive entries of a row (d,), dense or CSR, are."""
     values = np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
     few = np.argpartition(-values, min(n, len(values) - 1))[:n]
     order = few[np.argsort(-values[few], kind="stable")]
-    return [(str(names[j]), float(values[j])) for j in order if values[j] > 0]
+    return [int(j) for j in order if values[j] > 0]
+
+
+def top_features(row: Any, names: Any, n: int = 10) -> list[tuple[str, float]]:
+    """Return the names and values of the largest positive entries of a row (d,)."""
+    values = np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
+    return [(str(names[j]), float(values[j])) for j in top_columns(values, n)]
 
 
 def distinctive(components: Any, shares: Any = None) -> Array:
@@ -67,8 +76,15 @@ def contributions(classifier: Any, X: Any, questions: NDArray[np.intp]) -> sp.cs
     (n, d) CSR array
         Rows sum to the decision values less the intercepts.
     """
-    parts = classifier.parts_
     X = sp.csr_array(X, dtype=np.float64)
+    # each nonzero meets every part: a few rows at a time
+    step = max(1, int(_AT_ONCE / max(classifier.parts_.components_.shape[0], 1) / X.shape[1]))
+    pieces = [slice(k, k + step) for k in range(0, X.shape[0], step)]
+    return sp.vstack([_contributions(classifier, X[s], questions[s]) for s in pieces], "csr")
+
+
+def _contributions(classifier: Any, X: sp.csr_array, questions: NDArray[np.intp]) -> sp.csr_array:
+    parts = classifier.parts_
     V = parts.components_.T.astype(np.float64)
     n_iter = int(parts.map_iter)
     if n_iter > 1:

@@ -31,7 +31,6 @@ class Options(NamedTuple):
     n_components: Any = "auto"
     lam: Any = "auto"
     C: Any = "auto"
-    multiclass: str = "ovr"
     max_iter: int = 200
     backend: str = "auto"
     seed: int = 0
@@ -74,25 +73,33 @@ def fit_model(
     began = time.perf_counter()
     on_stage("choosing")
     classifier = NMFAlphaCV(
-        options.n_components, lam=options.lam, C=options.C, multiclass=options.multiclass,
+        options.n_components, lam=options.lam, C=options.C,
         max_iter=options.max_iter, backend=options.backend, random_state=options.seed,
         callback=callback,
     )  # fmt: skip
     with warnings.catch_warnings():
         # labels with a single example are what this is for, and the card says what they lack
         warnings.filterwarnings("ignore", "Left out", UserWarning)
+        # and the number of parts was asked for
+        warnings.filterwarnings("ignore", "n_components=", UserWarning)
         classifier.fit(data.X, data.y)
-    classifier.set_params(callback=None)
+    for each in (classifier, classifier.parts_):
+        each.set_params(callback=None)  # it belongs to this run, not to the model
     labels = encode_labels(data.y, data.X.shape[0])
     on_stage("comparing")
-    rated = compare(data.X, labels, classifier.choice_, backend=options.backend, seed=options.seed)
+    rated = compare(
+        data.X, labels, classifier.choice_, backend=options.backend, seed=options.seed,
+        callback=_in_stage(callback, "comparing"),
+    )  # fmt: skip
     path = []
     if options.path:
         on_stage("following lam")
         whole = data.layout.image_shape is not None
         path = [
             PathStep(step.lam, _kept(step.components, whole))
-            for step in classifier.parts_.path(data.X, PATH)
+            for step in classifier.parts_.path(
+                data.X, PATH, callback=_in_stage(callback, "following lam")
+            )
         ]
     card = Card(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
@@ -101,6 +108,13 @@ def fit_model(
         seconds=time.perf_counter() - began, stopped=classifier.parts_.stop_ is Stop.CALLBACK,
     )  # fmt: skip
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
+
+
+def _in_stage(callback: Callback | None, stage: str) -> Callback | None:
+    """Return a callback that is told in which stage of the whole a run is."""
+    if callback is None:
+        return None
+    return lambda progress: callback(progress._replace(stage=stage))
 
 
 def _shares(classifier: NMFAlphaCV, X: Any, most: int = 20_000) -> list[float]:

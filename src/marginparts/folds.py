@@ -20,12 +20,15 @@ _MANY_LABELS = 200
 def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
     """Yield the labeled rows to hide in each fold, every class spread over the folds.
 
-    Folds after which fewer than two classes would be known are left out.
+    The only sample of a class is never hidden: nobody could guess it. (Samples with several labels
+    are not sorted by class, and each may be hidden.) Folds after which fewer than two classes would
+    be known are left out.
     """
     rng = np.random.default_rng(seed)
     rows = rng.permutation(np.flatnonzero(labels.labeled))
     if not labels.multilabel:
         rows = rows[np.argsort(labels.codes[rows], kind="stable")]
+        rows = rows[np.bincount(labels.codes[rows])[labels.codes[rows]] > 1]
     for fold in range(min(n_splits, len(rows))):
         hidden = rows[fold::n_splits]
         left = labels.hide(hidden)

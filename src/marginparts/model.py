@@ -2,7 +2,8 @@
 
 It is what ``marginparts fit`` writes and `marginparts.load` returns: a classifier, the preparation
 of its inputs, how to read files like the one it was fitted to, and a card that says what is known
-about it. It holds no sample.
+about it. It holds no sample as such, but words, and the margin components: weighted sums of labeled
+samples, which come close to a sample where a class has only one.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class Model:
         The labels, in the order of the classifier's.
     card : Card
     path : list of PathStep
-        The parts for several lam, when they were asked for; of texts the weights of their most
-        telling words only.
+        The parts for several lam, when they were asked for; unless they are images, the weights of
+        their most telling features only.
     """
 
     classifier: NMFAlphaClassifier
@@ -114,8 +115,16 @@ class Model:
         d = self.classifier.n_features_in_
         return self.preparation.names or [f"column {k + 1}" for k in range(d)]
 
+    def __repr__(self) -> str:
+        return (
+            f"Model({self.card.source!r}, {self.n_parts} parts, {len(self.class_names)} labels, "
+            f"{self.card.n_labeled} of {self.card.n_samples} samples labeled)"
+        )
+
     def prepare(self, samples: Any) -> Any:
         """Return samples as rows (n, d) that the classifier takes."""
+        if isinstance(samples, str):
+            raise ValueError("A model takes a list of samples; put the text into a list.")
         return self.preparation.apply(samples)
 
     def transform(self, samples: Any) -> Array:
@@ -176,6 +185,8 @@ class Model:
 
     def predict(self, samples: Any) -> list[Any]:
         """Return a label for each sample; a tuple of labels where there can be several."""
+        if isinstance(samples, list) and not samples:
+            return []
         decisions = self.decide(self.values(self.prepare(samples)))
         return [d.labels if self.multilabel else d.labels[0] for d in decisions]
 
@@ -191,7 +202,7 @@ class Model:
 def _natural(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts the numbers in names by their size."""
     pieces = re.split(r"(\d+)", name)
-    return [(int(piece), "") if piece.isdigit() else (0, piece) for piece in pieces]
+    return [(int(piece), "") if piece.isdecimal() else (0, piece) for piece in pieces]
 
 
 def largest_entries(components: Array, n: int) -> sp.csr_array:

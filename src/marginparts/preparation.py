@@ -52,6 +52,9 @@ class TextPreparation:
         counter = _counter(self.ngrams, vocabulary={w: k for k, w in enumerate(self.words)})
         object.__setattr__(self, "_counter", counter)
 
+    def __repr__(self) -> str:
+        return f"TextPreparation({len(self.words)} words, {self.weighting})"
+
     def apply(self, texts: Sequence[str]) -> sp.csr_array:
         """Return rows (n, d) in float32; a text without a known word is an empty row."""
         counts = self._counter.transform(texts)  # type: ignore[attr-defined]
@@ -152,8 +155,8 @@ def prepare_matrix(
     X : (n, d) array or sparse matrix
     names : sequence of str or None
     weighting : {"auto", "counts", "l2-log", "tf-idf"}
-        ``"auto"`` is ``"l2-log"`` for counts (whole numbers, of which some are larger than 1, with
-        rows of different sums) in a sparse matrix, and leaves all else as it is.
+        ``"auto"`` is ``"l2-log"`` for counts (whole numbers, of which some are larger than 1) in a
+        sparse matrix, and leaves all else as it is.
 
     Returns
     -------

@@ -109,6 +109,8 @@ class Choice(NamedTuple):
 
     def doubt(self, n_labeled: int) -> str | None:
         """Say when the labels are too few to trust the score, else return None."""
+        if self.held_out is not None:  # a race that was cut short has hidden only some
+            n_labeled = len(self.held_out.rows)
         if not self.scores:
             return (
                 f"With {n_labeled} labeled samples nothing was compared, so how good this is is "
@@ -137,10 +139,12 @@ def standard_error(scores: list[float]) -> float:
 def usual_ranks(labels: Labels, shape: tuple[int, int]) -> tuple[int, ...]:
     """Return the numbers of parts to try: the classes' number (8 at least), its double, ...
 
-    Up to 128, or twice the classes, and never more than half the samples or columns.
+    Up to 128, or twice the classes, and up to half the samples or columns where that is more than
+    the first number. With few labels not many more than these: they could not tell the difference.
     """
     base = max(8, len(labels.classes))
-    most = min(max(128, 2 * base), max(min(shape) // 2, 1))
+    few_labels = max(2 * int(labels.labeled.sum()), base)
+    most = min(max(128, 2 * base), max(min(shape) // 2, 1), few_labels)
     ranks = tuple(base * 2**k for k in range(5) if base * 2**k <= most)
     return ranks or (min(base, *shape),)
 
@@ -297,13 +301,21 @@ class _Race:
                 self.running.discard(candidate)
                 self.codes.pop(candidate)
 
+    def _comparable(self, scores: dict[Setting, list[float]]) -> dict[Setting, list[float]]:
+        """Return the scores of the candidates still running, over folds that all have finished.
+
+        In a fold that was cut short, the small ranks are ahead of the others by a score.
+        """
+        running = {s: values for s, values in scores.items() if s[:3] in self.running}
+        done = min(len(self.scores[Setting(*c, *self.svm)]) for c in self.running)
+        return {s: values[:done] for s, values in running.items()} if done else running
+
     def finish(self) -> Choice:
         """Choose the codes, then the SVM on them."""
         scores = {setting: values for setting, values in self.scores.items() if values}
         if not scores:
             return Choice(self.grid.fallback, {})
-        done = max(map(len, scores.values()))
-        whole = {s: values for s, values in scores.items() if len(values) == done}
+        whole = self._comparable(scores)
         top = max(whole, key=lambda s: float(np.mean(whole[s])))
         codes = best_of({s: v for s, v in whole.items() if s.n_components == top.n_components})[:3]
         Zs = self.codes[codes]

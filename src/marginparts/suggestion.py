@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginparts.model import Decision, Model
+from marginparts.model import Model
 from marginparts.readers import Batch
 
 
@@ -18,7 +18,6 @@ class Suggestion(NamedTuple):
     row: int
     columns: dict[str, Any]
     sample: Any
-    decision: Decision
     guess: str
     sureness: float
     part: int
@@ -74,16 +73,14 @@ def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[Suggestio
     order = np.lexsort((sureness, parts))
     rank = np.arange(len(order)) - np.searchsorted(parts[order], parts[order])
     few = order[rank < n]
-    decisions = model.decide(values[few])
     return [
         Suggestion(
             before + int(rows[k]) + 1,
             {name: column[rows[k]] for name, column in batch.columns.items()},
             batch.samples[rows[k]] if model.layout.kind == "text" else None,
-            decision,
             model.class_names[int(values[k].argmax())],
             float(sureness[k]),
             int(parts[k]),
         )
-        for k, decision in zip(few, decisions, strict=True)
+        for k in few
     ]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
-import os
+import math
 import sys
 import tempfile
 import zipfile
@@ -39,30 +40,31 @@ def check_ending(path: Path, endings: Sequence[str]) -> None:
 
 
 @contextmanager
-def open_table_writer(path: Path | None, *, separator: str = ";") -> Iterator[TableWriter]:
+def open_table_writer(
+    path: Path | None, *, separator: str = ";", as_json: bool = False
+) -> Iterator[TableWriter]:
     """Open a table to write to; its format is known by the ending of its name.
 
     Parameters
     ----------
     path : Path or None
-        None writes CSV to the standard output.
+        None writes to the standard output: CSV, or JSON lines with ``as_json``.
     separator : str
         Put between the values of a cell that has several, where the format has no lists.
+    as_json : bool
 
     Yields
     ------
     TableWriter
     """
     if path is None:
-        yield _Delimited(sys.stdout, ",", separator)
+        yield _JSONLines(sys.stdout) if as_json else _Delimited(sys.stdout, ",", separator)
         return
     check_ending(path, TABLES)
     ending = path.suffix.lower()
     if ending == ".parquet":
-        with written_beside(path) as file:
-            parquet = _Parquet(file)
+        with written_beside(path) as file, contextlib.closing(_Parquet(file)) as parquet:
             yield parquet
-            parquet.close()
         return
     with written_beside(path, "w", encoding="utf-8", newline="") as file:
         if ending == ".jsonl":
@@ -90,7 +92,7 @@ class _Delimited:
         if isinstance(value, tuple | list):
             return self.separator.join(str(self._cell(each)) for each in value)
         if isinstance(value, float | np.floating):
-            return "" if np.isnan(value) else f"{value:.6g}"
+            return "" if np.isnan(value) else repr(float(value))
         return value
 
 
@@ -100,21 +102,24 @@ class _JSONLines:
 
     def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
         for cells in zip(*columns.values(), strict=True):
-            row = {name: _plain(cell) for name, cell in zip(columns, cells, strict=True)}
-            self.file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+            row = {name: plain(cell) for name, cell in zip(columns, cells, strict=True)}
+            line = json.dumps(row, ensure_ascii=False, default=str, allow_nan=False)
+            self.file.write(line + "\n")
 
 
-def _plain(value: Any) -> Any:
-    """Return a value that JSON knows."""
+def plain(value: Any) -> Any:
+    """Return a value that JSON knows, with null for what is no number."""
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
     if isinstance(value, tuple | list | np.ndarray):
-        return [_plain(each) for each in value]
-    if isinstance(value, float | np.floating):
-        return None if np.isnan(value) else float(f"{value:.6g}")
-    return value.item() if isinstance(value, np.generic) else value
+        return [plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class _Parquet:
-    """Parquet; the first rows decide the types of the columns."""
+    """Parquet; the first rows decide the types of the columns, and what is not clear is text."""
 
     def __init__(self, file: Any) -> None:
         try:
@@ -128,20 +133,39 @@ class _Parquet:
         self.writer: Any = None
 
     def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        data = {
-            name: [list(v) if isinstance(v, tuple) else v for v in column]
-            if isinstance(column, list)
-            else column
-            for name, column in columns.items()
-        }
         if self.writer is None:
-            table = self.arrow.table(data)
-            self.writer = self.arrow.parquet.ParquetWriter(self.file, table.schema)
-        else:
-            table = self.arrow.table(data, schema=self.writer.schema)
-        self.writer.write_table(table)
+            schema = self.arrow.schema([(n, self._type(n, c)) for n, c in columns.items()])
+            self.writer = self.arrow.parquet.ParquetWriter(self.file, schema)
+        schema = self.writer.schema
+        arrays = [self._array(columns[field.name], field.type) for field in schema]
+        self.writer.write_table(self.arrow.Table.from_arrays(arrays, schema=schema))
+
+    def _type(self, name: str, column: Sequence[Any]) -> Any:
+        """Return the type of a column; lists of labels may be empty to begin with."""
+        text = self.arrow.string()
+        if any(isinstance(cell, tuple) for cell in column):
+            inner = text if name.startswith("predicted") else self.arrow.float64()
+            return self.arrow.list_(inner)
+        try:
+            found = self.arrow.array(column).type
+        except (self.arrow.ArrowInvalid, self.arrow.ArrowTypeError):
+            return text
+        return text if self.arrow.types.is_null(found) else found
+
+    def _array(self, column: Sequence[Any], wanted: Any) -> Any:
+        cells = [list(cell) if isinstance(cell, tuple) else cell for cell in column]
+        try:
+            return self.arrow.array(cells, wanted)
+        except (self.arrow.ArrowInvalid, self.arrow.ArrowTypeError) as error:
+            if self.arrow.types.is_string(wanted):
+                return self.arrow.array([None if c is None else str(c) for c in cells], wanted)
+            raise FileProblemError(
+                f"A column holds first {wanted} and then something else, which Parquet cannot "
+                "keep; write a .csv or .jsonl file."
+            ) from error
 
     def close(self) -> None:
+        """Write the end of the file."""
         if self.writer is not None:
             self.writer.close()
 
@@ -170,8 +194,3 @@ def open_array_writer(path: Path, name: str, n_columns: int) -> Iterator[Any]:
             np.lib.format.write_array_header_2_0(member, header)
             while chunk := raw.read(1 << 22):
                 member.write(chunk)
-
-
-def same_file(one: Path, other: Path) -> bool:
-    """Whether two names mean one file."""
-    return one.exists() and other.exists() and os.path.samefile(one, other)

@@ -68,8 +68,19 @@ def show(text: str, *, quiet: bool = False) -> None:
 
 
 def print_json(found: Any) -> None:
-    """Print plain values as JSON."""
-    typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    """Print plain values as JSON, which knows no NaN."""
+    from marginparts.writers import plain
+
+    text = json.dumps(plain(found), indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    typer.echo(text)
+
+
+def refuse_same(source: Path | None, target: Path | None) -> None:
+    """Refuse to write over the file that is read."""
+    from marginparts._files import FileProblemError
+
+    if source and target and source.exists() and target.exists() and source.samefile(target):
+        raise FileProblemError(f"{target} is the file that is read; give --out another name.")
 
 
 def bars(*more: ProgressColumn, quiet: bool = False) -> Progress:

@@ -17,6 +17,7 @@ from marginparts.commands._console import (
     bars,
     print_json,
     refuse,
+    refuse_same,
     sentences,
     show,
 )
@@ -71,8 +72,8 @@ def fit(
     fit, and keeps the best so far.
     """
     with sentences():
-        model_path = _destination(file, out)
         wanted = _options(components, lam, cost, max_iter, backend, seed, path)
+        model_path = _destination(file, out)
         with bars(quiet=quiet or as_json) as reading:
             data = _read(
                 reading, file, _source_options(text, label, label_sep, labels, words, encoding),
@@ -90,9 +91,12 @@ def _destination(file: Path, out: Path | None) -> Path:
     """Return where the model goes; find out now, not after the work, that it cannot."""
     from marginparts._files import FileProblemError, check_destination
 
-    path = out or Path(f"{file.name.split('.')[0] or file.name}.model")
+    path = out or Path(file.name.removesuffix(".gz")).with_suffix(".model")
     if out is None and path.exists():
-        raise FileProblemError(f"{path} is there already; say with --out where to write the model.")
+        raise FileProblemError(
+            f"{path} is there already; say --out {path} to replace it, or give another name."
+        )
+    refuse_same(file, path)
     check_destination(path)
     return path
 
@@ -149,6 +153,10 @@ def _stop_words(what: str | None) -> list[str]:
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
         return sorted(ENGLISH_STOP_WORDS)
+    if not Path(what).exists():
+        raise FileProblemError(
+            f"--stop-words {what!r} is neither 'english' nor a file with one word a line."
+        )
     try:
         with problems_with(what, "read"):
             return Path(what).read_text("utf-8").split()
@@ -190,7 +198,7 @@ def _read(
 _STAGES = {
     "choosing": "choosing settings",
     "parts": "finding the parts",
-    "comparing": "comparing with the raw inputs and plain NMF",
+    "comparing": "comparing with others",
     "following lam": "following lam",
 }
 
@@ -221,7 +229,7 @@ def _fit(data: Prepared, wanted: Options, *, quiet: bool) -> Model:
             return progress.stage in stopped
 
         model = fit_model(data, wanted, callback=callback, on_stage=on_stage)
-    model.card.stopped = bool(stopped)
+    model.card.stopped = bool(stopped)  # a search that was ended leaves no trace in the fit
     return model
 
 
@@ -234,18 +242,37 @@ def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
                 "model": str(path), "samples": card.n_samples, "labeled": card.n_labeled,
                 "labels": dict(zip(model.class_names, card.label_counts, strict=True)),
                 "chosen": model.classifier.best_params_, "metric": model.metric,
-                "scores": [rated._asdict() for rated in card.rated], "doubt": card.doubt,
+                "scores": [rated._asdict() for rated in card.rated], "notes": notes(model),
                 "features": model.classifier.n_features_in_, "stopped": card.stopped,
                 "seconds": round(card.seconds, 2),
             }
         )  # fmt: skip
         return
     show(summary(model), quiet=quiet)
-    if card.doubt and card.rated:
-        show(card.doubt, quiet=quiet)
+    for note in notes(model):
+        show(note, quiet=quiet)
     show(f"Written to {path}", quiet=quiet)
     if sys.stdout.isatty():
         show(f"Next: marginparts topics {path}, or marginparts report {path}", quiet=quiet)
+
+
+def notes(model: Model) -> list[str]:
+    """Return what a person should know before trusting a model."""
+    found = [model.card.doubt] if model.card.doubt and model.card.rated else []
+    pairs = zip(model.class_names, model.card.label_counts, strict=True)
+    single = [name for name, count in pairs if count == 1]
+    if single:
+        some = ", ".join(single[:5]) + (", ..." if len(single) > 5 else "")
+        found.append(f"Labels with a single example, which cannot be learned well: {some}.")
+    if model.layout.label_sep is None and not model.multilabel:
+        for sign in (";", "|", ","):
+            if sum(sign in name for name in model.class_names) > len(model.class_names) / 3:
+                found.append(
+                    f"Many labels contain {sign!r}: if a cell holds several labels, say "
+                    f"--label-sep {sign!r}."
+                )
+                break
+    return found
 
 
 def summary(model: Model) -> str:

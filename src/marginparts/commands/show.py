@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
+from rich.table import Table
 from rich.text import Text
 
 from marginparts.commands._console import (
@@ -17,6 +18,7 @@ from marginparts.commands._console import (
     bars,
     load_model,
     print_json,
+    refuse_same,
     sentences,
     show,
 )
@@ -48,30 +50,30 @@ def topics(
     """
     with sentences():
         fitted = load_model(model)
-    found = _topics(fitted, words, parts)
-    if as_json:
-        print_json(found)
-        return
-    console = Console(highlight=False)
-    for entry in found:
-        console.print(
-            Text(entry["label"], style="bold"), Text(f"({entry['labeled']} labeled)", style="dim")
-        )
-        for part in entry["parts"]:
-            line = Text(f"{part['weight']:+6.2f}  part {part['part']:<3} ")
-            line.append(", ".join(word for word, _ in part["words"]))
-            line.no_wrap, line.overflow = False, "fold"
-            console.print(_hanging(line, console.width))
-        if not entry["parts"]:
-            console.print("        no part speaks for it")
+        found = _topics(fitted, words, parts)
+        if as_json:
+            print_json(found)
+            return
+        if fitted.layout.kind == "image":
+            show(f"The parts of images are pictures: see them with marginparts report {model}")
+        console = Console(highlight=False)
+        for entry in found:
+            console.print(_entry(entry, pictures=fitted.layout.kind == "image"))
 
 
-def _hanging(line: Text, width: int) -> Text:
-    """Wrap a line so that what follows stands under its words."""
-    indent = 17
-    head, body = line[:indent], line.plain[indent:]
-    rows = textwrap.wrap(body, max(width - indent, 20)) or [""]
-    return Text(head.plain + ("\n" + " " * indent).join(rows))
+def _entry(entry: dict[str, Any], *, pictures: bool) -> Group:
+    """Return a label and its parts, each with its words beside it."""
+    head = Text(entry["label"], style="bold").append(f" ({entry['labeled']} labeled)", "dim")
+    rows = Table.grid(padding=(0, 1, 0, 0))
+    rows.add_column(justify="right", width=6)
+    rows.add_column(width=8, no_wrap=True)
+    rows.add_column()
+    for part in entry["parts"]:
+        words = "" if pictures else ", ".join(word for word, _ in part["words"])
+        rows.add_row(f"{part['weight']:+.2f}", f"part {part['part']}", Text(words))
+    if not entry["parts"]:
+        rows.add_row("", "", "no part speaks for it")
+    return Group(head, rows)
 
 
 def _topics(model: Model, n_words: int, n_parts: int) -> list[dict[str, Any]]:
@@ -141,14 +143,21 @@ def report(
 
     page = out or model.with_suffix(".html").name
     with sentences(), bars(quiet=quiet or as_json) as shown:
+        refuse_same(file, Path(page))
+        refuse_same(model, Path(page))
         check_destination(Path(page))
         fitted = load_model(model)
         examples = None
         if file is not None:
             source = open_source(file, encoding=encoding, like=fitted.layout)
             task = shown.add_task(f"looking through {file.name}", total=source.n_rows)
-            batches = shown.track(source.batches(5_000), task_id=task)
-            examples = find_examples(fitted, batches)
+
+            def batches() -> Iterator[Any]:
+                for batch in source.batches(5_000):
+                    yield batch
+                    shown.advance(task, len(batch.labels))
+
+            examples = find_examples(fitted, batches())
         html = render(payload_of(fitted, examples))
         with written_beside(page, "w", encoding="utf-8") as target:
             target.write(html)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,13 +20,14 @@ from marginparts.commands._console import (
     bars,
     load_model,
     print_json,
+    refuse_same,
     sentences,
     show,
 )
 
 if TYPE_CHECKING:
     from marginparts.model import Model
-    from marginparts.readers import Batch, Source
+    from marginparts.readers import Batch
 
 DataFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Samples, in any format that 'fit' takes.")
@@ -46,11 +48,14 @@ _BATCH = 5_000
 
 @contextmanager
 def _opened(
-    model_path: Path, file: Path, encoding: str, text: str | None, quiet: bool, doing: str
-) -> Iterator[tuple[Model, Source, Iterator[Batch]]]:
+    model_path: Path, file: Path, encoding: str, text: str | None, quiet: bool, doing: str,
+    out: Path | None,
+) -> Iterator[tuple[Model, Iterator[Batch]]]:  # fmt: skip
     """Open a model and a file like the one it was fitted to, with a bar over the rows."""
     from marginparts.readers import open_source
 
+    refuse_same(file, out)
+    refuse_same(model_path, out)
     model = load_model(model_path)
     source = open_source(file, text=text, encoding=encoding, like=model.layout)
     with bars(quiet=quiet) as shown:
@@ -61,7 +66,7 @@ def _opened(
                 yield batch
                 shown.advance(task, len(batch.labels))
 
-        yield model, source, batches()
+        yield model, batches()
 
 
 PREDICT_EPILOG = """Examples:
@@ -95,36 +100,52 @@ def predict(
     """Give labels to the samples of a file.
 
     The file's own columns are kept, and behind them come predicted, score and probability (empty
-    where the labels were too few to tell). Several labels stand in one cell, the surest first. The
-    file is read in pieces and may be larger than memory.
+    where the labels were too few to tell). Several labels stand in one cell, the surest first. A
+    sample without a known word has no label. The file is read in pieces and may be larger than
+    memory.
     """
+    import numpy as np
+
     from marginparts.commands._agreement import Agreement
+    from marginparts.model import Decision
     from marginparts.report import as_score
     from marginparts.writers import open_table_writer
 
     with (
         sentences(),
-        _opened(model, file, encoding, text, quiet or as_json or out is None, "labeling") as
-        (fitted, _, batches),
-        open_table_writer(out, separator=fitted.layout.label_sep or ";") as writer,
+        _opened(model, file, encoding, text, quiet or as_json or out is None, "labeling", out) as
+        (fitted, batches),
+        open_table_writer(
+            out, separator=fitted.layout.label_sep or ";", as_json=as_json
+        ) as writer,
     ):  # fmt: skip
-        agreement, n = Agreement(fitted.class_names, fitted.multilabel), 0
+        agreement, n, empty = Agreement(fitted.class_names, fitted.multilabel), 0, 0
+        unknown = Decision((), (), ())
         for batch in batches:
-            values = fitted.values(fitted.prepare(batch.samples))
-            decisions = fitted.decide(values)
+            X = fitted.prepare(batch.samples)
+            values = fitted.values(X)
+            blank = np.asarray(X.sum(axis=1)).ravel() == 0
+            decisions = [
+                unknown if nothing else decision
+                for nothing, decision in zip(blank, fitted.decide(values), strict=True)
+            ]
             agreement.add([d.labels for d in decisions], map(fitted.known, batch.labels))
             writer.write(_labeled(fitted, batch, decisions, values, every))
-            n += len(decisions)
+            n, empty = n + len(decisions), empty + int(blank.sum())
     if out is None:
         return
     if as_json:
         score = agreement.score() if agreement.n else None
         print_json(
-            {"out": str(out), "samples": n, "with_label": agreement.n,
+            {"out": str(out), "samples": n, "empty": empty, "with_label": agreement.n,
              "metric": fitted.metric, "agreement": score}
         )  # fmt: skip
         return
-    show(f"{n} samples labeled, written to {out}", quiet=quiet)
+    show(f"{n} samples, written to {out}", quiet=quiet)
+    if empty:
+        show(f"{empty} of them hold nothing that the model knows, and have no label.", quiet=quiet)
+    if fitted.classifier.calibration_ is None:
+        show("There are no probabilities: the model had too few labels for them.", quiet=quiet)
     if agreement.n:
         show(
             f"{agreement.n} of them had a label in the file; against these the {fitted.metric} is "
@@ -138,17 +159,42 @@ def _labeled(
     model: Model, batch: Batch, decisions: list[Any], values: Any, every: bool
 ) -> dict[str, Any]:
     """Return the rows of a batch with what was said about them."""
-    columns: dict[str, Any] = dict(batch.columns)
-    one = (lambda cells: cells) if model.multilabel else (lambda cells: cells[0])
-    columns["predicted"] = [one(d.labels) for d in decisions]
-    columns["score"] = [one(d.scores) for d in decisions]
-    columns["probability"] = [one(d.probabilities) for d in decisions]
+    several = model.multilabel
+    found: dict[str, Any] = {
+        "predicted": [d.labels if several else (*d.labels, None)[0] for d in decisions],
+        "score": [_rounded(d.scores, several) for d in decisions],
+        "probability": [_rounded(d.probabilities, several) for d in decisions],
+    }
     if every:
         probabilities = model.probabilities(values)
         for k, name in enumerate(model.class_names):
-            columns[f"score {name}"] = values[:, k].tolist()
-            columns[f"probability {name}"] = probabilities[:, k].tolist()
-    return columns
+            found[f"score {name}"] = [_short(v) for v in values[:, k]]
+            found[f"probability {name}"] = [_short(v) for v in probabilities[:, k]]
+    return _beside(batch.columns, found)
+
+
+def _short(value: float) -> float:
+    """Return a number with six digits: more say nothing."""
+    return float(f"{value:.6g}")
+
+
+def _rounded(values: tuple[float, ...], several: bool) -> Any:
+    short = tuple(map(_short, values))
+    return short if several else (*short, math.nan)[0]
+
+
+def _beside(columns: Any, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns of a file with ours beside them, under names that are free."""
+    return {**columns, **{_free(name, columns): found[name] for name in found}}
+
+
+def _free(name: str, taken: Any) -> str:
+    """Return a name that no column of the file has: what people wrote is never written over."""
+    number = 2
+    free = name
+    while free in taken:
+        free, number = f"{name} ({number})", number + 1
+    return free
 
 
 TRANSFORM_EPILOG = """Examples:
@@ -189,9 +235,10 @@ def transform(
     n = 0
     with (
         sentences(),
-        _opened(model, file, encoding, text, quiet or as_json, "mapping") as (fitted, _, batches),
+        _opened(model, file, encoding, text, quiet or as_json, "mapping", out) as (fitted, batches),
     ):
         check_ending(out, (*TABLES, *ARRAYS))
+        texts = text or fitted.layout.text  # long, and not what codes are for
         if out.suffix.lower() in ARRAYS:
             with open_array_writer(out, "Z", fitted.n_parts) as write:
                 for batch in batches:
@@ -202,9 +249,9 @@ def transform(
             with open_table_writer(out) as writer:
                 for batch in batches:
                     Z = fitted.transform(batch.samples)
-                    columns = {k: v for k, v in batch.columns.items() if k != fitted.layout.text}
-                    parts = {f"part {k + 1}": Z[:, k].tolist() for k in range(Z.shape[1])}
-                    writer.write({**columns, **parts})
+                    columns = {k: v for k, v in batch.columns.items() if k != texts}
+                    parts = {f"part {k + 1}": [_short(z) for z in c] for k, c in enumerate(Z.T)}
+                    writer.write(_beside(columns, parts))
                     n += len(Z)
     if as_json:
         print_json({"out": str(out), "samples": n, "parts": fitted.n_parts})
@@ -239,18 +286,21 @@ def suggest_next(
     """Say which unlabeled samples to label next.
 
     Those that the model is least sure of, spread over the parts, so that each new label teaches
-    something else. Rows that have a label are passed over.
+    something else. Rows that have a label are passed over. Rows count from 1, without the header.
     """
+    from marginparts._files import FileProblemError
     from marginparts.suggestion import suggest
     from marginparts.writers import TABLES, check_ending, open_table_writer
 
     with (
         sentences(),
-        _opened(model, file, encoding, text, quiet or as_json, "looking through") as
-        (fitted, _, batches),
+        _opened(model, file, encoding, text, quiet or as_json, "looking through", out) as
+        (fitted, batches),
     ):  # fmt: skip
         if out is not None:
             check_ending(out, TABLES)
+            if out.exists():  # perhaps with labels that someone has filled in
+                raise FileProblemError(f"{out} is there already; give --out another name.")
         found = suggest(fitted, batches, n)
         if out is not None and found:
             with open_table_writer(out, separator=fitted.layout.label_sep or ";") as writer:
@@ -259,42 +309,50 @@ def suggest_next(
         print_json(
             [
                 {"row": s.row, "guess": s.guess, "margin": s.sureness, "part": s.part + 1,
-                 **({"text": s.sample} if s.sample is not None else s.columns)}
+                 "text": s.sample, "columns": s.columns}
                 for s in found
             ]
         )  # fmt: skip
         return
     if not found:
-        show(f"Every sample of {file} has a label, or is empty.")
+        show(f"Every sample of {file} has a label, or is empty.", quiet=quiet)
     elif out is not None:
-        show(f"{len(found)} samples to label, written to {out}", quiet=quiet)
+        samples = "sample" if len(found) == 1 else "samples"
+        show(f"{len(found)} {samples} to label, written to {out}", quiet=quiet)
     else:
         _show_suggestions(found)
 
 
 def _to_fill_in(found: list[Any]) -> dict[str, Any]:
     """Return suggestions as columns of a table."""
-    columns: dict[str, Any] = {"row": [s.row for s in found]}
-    columns |= {name: [s.columns[name] for s in found] for name in found[0].columns}
-    columns["guess"] = [s.guess for s in found]
-    columns["margin"] = [s.sureness for s in found]
-    columns["part"] = [s.part + 1 for s in found]
-    return columns
+    columns = {name: [s.columns[name] for s in found] for name in found[0].columns}
+    ours = {
+        "row": [s.row for s in found],
+        "guess": [s.guess for s in found],
+        "margin": [_short(s.sureness) for s in found],
+        "part": [s.part + 1 for s in found],
+    }
+    return _beside(columns, ours)
 
 
 def _show_suggestions(found: list[Any]) -> None:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("row", justify="right", no_wrap=True)
-    table.add_column("guess", max_width=18)
+    table.add_column("guess", max_width=24)
     table.add_column("margin", justify="right", no_wrap=True)
     table.add_column("part", justify="right", no_wrap=True)
     table.add_column("sample", ratio=1, max_width=None)
     for s in found:
         sample = s.sample if s.sample is not None else next(iter(s.columns.values()))
-        shown = " ".join(str(sample).split())[:160]
+        shown = _start_of(" ".join(str(sample).split()), 160)
         cells = (str(s.row), s.guess, f"{s.sureness:.2f}", str(s.part + 1), shown)
         table.add_row(*map(_plain, cells))
     Console(highlight=False).print(table)
+
+
+def _start_of(text: str, most: int) -> str:
+    """Return the beginning of a text, cut between words."""
+    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " ..."
 
 
 def _plain(text: str) -> Any:

@@ -198,7 +198,9 @@ class NMFAlpha(PartsTransformer):
         self.margin_components_ = margin_components(S, X)
         self.margin_codes_ = np.asarray(S.T @ (result.H * column_sums(result.V).astype(X.dtype)))
 
-    def path(self, X: Any, lams: Iterable[float]) -> list[PathStep]:
+    def path(
+        self, X: Any, lams: Iterable[float], *, callback: Callback | None = None
+    ) -> list[PathStep]:
         """Follow the fitted parts as the weight of the margin components changes.
 
         The same margin components throughout; part k of one weight continues part k of the others.
@@ -208,6 +210,8 @@ class NMFAlpha(PartsTransformer):
         X : (n, d) array or sparse matrix
             The data of the fit.
         lams : iterable of float
+        callback : callable or None
+            Called with a `Progress`; a true answer ends the fit for the weight under way.
 
         Returns
         -------
@@ -224,6 +228,7 @@ class NMFAlpha(PartsTransformer):
         steps = factorize_path(
             X, np.ascontiguousarray(H), np.ascontiguousarray(V), S=S, lams=lams,
             solver=self.solver, max_iter=self.max_iter, tol=self.tol, backend=self.backend,
+            callback=callback,
         )  # fmt: skip
         return sorted(
             (PathStep(lam, parts_of(result.V)) for lam, result in steps), key=lambda step: step.lam

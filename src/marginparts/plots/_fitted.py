@@ -27,6 +27,11 @@ def classifier_in(estimator: Any) -> Any | None:
     return estimator if hasattr(estimator, "parts_") else None
 
 
+def shares_in(estimator: Any) -> list[float] | None:
+    """Return how much of the data each part explains, where that is known."""
+    return (estimator.card.shares or None) if isinstance(estimator, Model) else None
+
+
 def names_in(estimator: Any, names: Sequence[str] | None, d: int) -> Sequence[str]:
     """Return what the features are called: as given, as in the model, as in the data frame."""
     if names is None and isinstance(estimator, Model):

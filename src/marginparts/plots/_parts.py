@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marginparts._types import Array
-from marginparts.explanation import distinctive, top_features
+from marginparts.explanation import distinctive, top_columns, top_features
 from marginparts.model import Model
-from marginparts.plots._fitted import names_in, parts_in, short, spoken_for
+from marginparts.plots._fitted import names_in, parts_in, shares_in, short, spoken_for
 from marginparts.plots._look import SKY, WIDTH, drawing
 
 if TYPE_CHECKING:
@@ -51,14 +51,13 @@ def top_words(
     """
     components = np.asarray(parts_in(estimator).components_)
     names = names_in(estimator, names, components.shape[1])
-    telling = distinctive(components)
+    telling = distinctive(components, shares_in(estimator))
     labels = spoken_for(estimator)
     rows = []
     for k in range(len(components)):
-        column = {str(name): j for j, name in enumerate(names)}
-        for rank, (word, _) in enumerate(top_features(telling[k], names, n), start=1):
-            row = {"part": k + 1, "rank": rank, "word": word}
-            row["weight"] = float(components[k, column[word]])
+        for rank, j in enumerate(top_columns(telling[k], n), start=1):
+            row = {"part": k + 1, "rank": rank, "word": str(names[j])}
+            row["weight"] = float(components[k, j])
             if labels is not None:
                 row["label"] = labels[k]
             rows.append(row)
@@ -111,19 +110,20 @@ def plot_components(
     """
     from matplotlib.figure import Figure
 
-    components = np.asarray(parts_in(estimator).components_)[:n_parts]
+    components = np.asarray(parts_in(estimator).components_)
     if shape is None and isinstance(estimator, Model):
         shape = estimator.layout.image_shape
     if shape is not None:
         if math.prod(shape) != components.shape[1]:
             raise ValueError(f"shape={shape} does not fit parts of {components.shape[1]} features.")
-        return pictures([("", components)], shape)
+        return pictures([("", components[:n_parts])], shape)
     names = names_in(estimator, names, components.shape[1])
-    across = min(4, len(components))
-    down = math.ceil(len(components) / across)
+    count = min(n_parts, len(components))
+    across = min(4, count)
+    down = math.ceil(count / across)
     figure = Figure(figsize=(WIDTH, 0.5 + down * (0.35 + 0.14 * n_words)), layout="constrained")
-    telling, labels = distinctive(components), spoken_for(estimator)
-    for k in range(len(components)):
+    telling, labels = distinctive(components, shares_in(estimator)), spoken_for(estimator)
+    for k in range(count):
         axis = figure.add_subplot(down, across, k + 1)
         words = top_features(telling[k], names, n_words)
         values = [value for _, value in words]

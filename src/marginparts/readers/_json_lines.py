@@ -69,6 +69,10 @@ class JSONLinesFile:
 
 def _whole(cell: Any) -> Any:
     """Replace halves of characters, as texts that were cut in two have, which nothing can write."""
+    if isinstance(cell, list):
+        return [_whole(each) for each in cell]
+    if isinstance(cell, dict):
+        return {_whole(name): _whole(each) for name, each in cell.items()}
     if not isinstance(cell, str):
         return cell
     return cell.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -127,6 +127,12 @@ def targets(labels: Sequence[Label], source: Source) -> tuple[NDArray[Any], list
             f"All labeled rows of {source.path} have the label {names[0]!r}; label some rows of "
             "another class."
         )
+    known = [label for label in labels if label is not None]
+    if len(names) == len(known) > 2:
+        raise FileProblemError(
+            f"Every labeled row of {source.path} has a label of its own, so there is nothing to "
+            "learn; name a column whose labels occur more than once."
+        )
     y = np.empty(len(labels), dtype=object)
     y[:] = labels
     return y, names

@@ -58,7 +58,6 @@ def find_examples(model: Model, batches: Iterable[Batch]) -> Extremes:
     Returns
     -------
     Extremes
-    --------
     """
     certain: list[Example] = []
     doubtful: list[Example] = []

@@ -62,11 +62,11 @@ def headline_sentence(model: Model) -> str:
     if not rated:
         return card.doubt or "How good it is was not looked at."
     ours, svm, nmf = rated
+    above_svm, above_nmf = (_lead(ours.score - each.score, model.metric) for each in (svm, nmf))
     return (
         f"On hidden labels the {model.metric} is {as_score(ours.score, model.metric)} with "
-        f"{model.n_parts} parts: {_points(ours.score - svm.score)} a linear SVM on all "
-        f"{model.classifier.n_features_in_} inputs, and {_points(ours.score - nmf.score)} the "
-        "parts of plain NMF."
+        f"{model.n_parts} parts: {above_svm} a linear SVM on all "
+        f"{model.classifier.n_features_in_} inputs, and {above_nmf} the parts of plain NMF."
     )
 
 
@@ -75,10 +75,12 @@ def as_score(score: float, metric: str) -> str:
     return f"{100 * score:.1f} %" if metric == "accuracy" else f"{score:.3f}"
 
 
-def _points(difference: float) -> str:
+def _lead(difference: float, metric: str) -> str:
     if abs(difference) < 0.0005:
         return "as good as"
-    return f"{100 * abs(difference):.1f} points {'above' if difference > 0 else 'below'}"
+    points = f"{100 * abs(difference):.1f} points"
+    size = points if metric == "accuracy" else f"{abs(difference):.3f}"
+    return f"{size} {'above' if difference > 0 else 'below'}"
 
 
 def _headline(model: Model) -> dict[str, Any] | None:
@@ -155,6 +157,7 @@ def _margins(model: Model) -> list[dict[str, Any]]:
     parts = model.classifier.parts_
     p = len(parts.margin_names_)
     rebuilt = parts.margin_codes_ @ parts.components_
+    two = not model.multilabel and len(model.class_names) == 2
     components = parts.margin_components_
     components = components.toarray() if hasattr(components, "toarray") else components
     found = []
@@ -163,7 +166,7 @@ def _margins(model: Model) -> list[dict[str, Any]]:
         found.append(
             {
                 "name": name,
-                "sides": None if model.multilabel else _sides(name),
+                "sides": model.class_names[::-1] if two else None,
                 **_side(model, "plus", plus, rebuilt[t], plus - minus),
                 **_side(model, "minus", minus, rebuilt[p + t], minus - plus),
                 "kept": [_cosine(plus, rebuilt[t]), _cosine(minus, rebuilt[p + t])],
@@ -199,12 +202,6 @@ def _question_names(model: Model) -> list[str]:
     if not model.multilabel:
         return names
     return [model.class_names[int(name)] for name in names]
-
-
-def _sides(name: str) -> list[str] | None:
-    """Return what w+ and w- of a question between two classes stand for."""
-    pair = name.split(" v ")
-    return pair if len(pair) == 2 else None
 
 
 def _cosine(a: Array, b: Array) -> float | None:

@@ -1,0 +1,63 @@
+"""What is chosen against the obvious alternatives, on equal terms."""
+
+import numpy as np
+import pytest
+
+from marginparts import NMFAlphaCV
+from marginparts.evaluation import compare
+from marginparts.labels import encode_labels
+
+
+def fitted(X, y, **options):
+    model = NMFAlphaCV((2, 4), random_state=0, **options).fit(X, y)
+    return compare(X, encode_labels(y), model.choice_, seed=0), model
+
+
+def test_ours_is_what_was_chosen_and_the_rivals_are_scored_on_the_same_folds():
+    rng = np.random.default_rng(0)
+    truth = np.arange(80) % 2
+    X = rng.gamma(1.0, size=(80, 8))
+    X[truth == 0, :4] *= 4
+    X[truth == 1, 4:] *= 4
+    rated, model = fitted(X, np.where(np.arange(80) < 40, truth, -1))
+    assert [r.name for r in rated] == [
+        f"NMF-alpha, {model.n_components_} parts",
+        "linear SVM on the inputs",
+        f"plain NMF, {model.n_components_} parts",
+    ]
+    assert rated[0].score == model.best_score_
+    assert all(0.7 < r.score <= 1 for r in rated)
+
+
+def test_rivals_may_use_the_length_of_samples_as_ours_may():
+    rng = np.random.default_rng(1)
+    truth = np.arange(120) % 2
+    X = rng.dirichlet(np.ones(6), size=120) * (1 + 9 * truth)[:, None]  # only the size tells
+    rated, _ = fitted(X, np.where(np.arange(120) < 60, truth, -1))
+    assert min(r.score for r in rated) > 0.9
+
+
+def test_noise_flatters_nobody():
+    rng = np.random.default_rng(2)
+    scores = []
+    for _ in range(4):
+        X = rng.gamma(1.0, size=(60, 10))
+        y = np.where(np.arange(60) < 40, rng.integers(2, size=60), -1)
+        rated, _ = fitted(X, y)
+        scores.append([r.score for r in rated])
+    assert np.abs(np.mean(scores, axis=0) - 0.5).max() < 0.2
+
+
+def test_nothing_tried_is_nothing_rated():
+    X = np.random.default_rng(3).random((10, 4))
+    y = np.array([0, 1] + [-1] * 8)
+    assert fitted(X, y)[0] == []
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_several_classes(classes):
+    rng = np.random.default_rng(4)
+    truth = np.arange(90) % classes
+    X = rng.gamma(1.0, size=(90, 9)) + 3 * (np.arange(9) % classes == truth[:, None])
+    rated, _ = fitted(X, np.where(np.arange(90) < 60, truth, -1))
+    assert all(r.score > 0.7 for r in rated)
