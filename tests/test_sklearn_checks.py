@@ -18,13 +18,14 @@ from marginparts import (
 )
 
 ESTIMATORS = [
-    NMFAlpha,
-    NMFAlphaClassifier,
-    NMFAlphaCV,
-    SemiSupervisedNMF,
-    ConstrainedNMF,
-    TransductiveSVM,
+    NMFAlpha(),
+    NMFAlphaClassifier(),
+    NMFAlphaCV((2, 3), lam=(1.0, 10.0), map_iter=15, C=(0.5, 2.0)),  # few, to save time
+    SemiSupervisedNMF(),
+    ConstrainedNMF(),
+    TransductiveSVM(),
 ]
+estimators = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 
 #: Checks that skip themselves, and the only reason for which they may.
 MAY_SKIP = {
@@ -43,11 +44,11 @@ def one_thread():
     numba.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@estimators
 def test_every_check_passes(estimator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = check_estimator(estimator(), on_fail=None, on_skip=None)
+        results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert len(results) > 40
     assert not any(result["expected_to_fail"] for result in results)
     unhappy = {r["check_name"]: r["exception"] for r in results if r["status"] != "passed"}
@@ -59,9 +60,9 @@ def test_every_check_passes(estimator):
     assert unexcused == {}
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@estimators
 def test_no_tag_switches_checks_off(estimator):
-    tags = get_tags(estimator())
+    tags = get_tags(estimator)
     assert not tags.no_validation
     assert not tags.non_deterministic
     assert not tags._skip_test

@@ -51,14 +51,14 @@ def register(cls: _Class) -> _Class:
     >>> from marginparts.model_file._encode import encode
     >>> from marginparts.model_file._registry import register
     >>> @register
-    ... class Span(NamedTuple):
+    ... class Interval(NamedTuple):
     ...     low: float
     ...     high: float
-    >>> encoded = encode(Span(0.0, 1.0))
+    >>> encoded = encode(Interval(0.0, 1.0))
     >>> encoded.tree
-    {'object': {'class': 'Span', 'fields': {'low': 0.0, 'high': 1.0}}}
+    {'object': {'class': 'Interval', 'fields': {'low': 0.0, 'high': 1.0}}}
     >>> decode(*encoded)
-    Span(low=0.0, high=1.0)
+    Interval(low=0.0, high=1.0)
     """
     if tag_of(cls) is None:
         raise TypeError(f"{cls.__name__} is no estimator, dataclass, NamedTuple or Enum.")
