@@ -7,7 +7,7 @@ import datetime
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,18 @@ def circumstances() -> dict[str, str]:
     return {
         "machine": f"{_processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        **{name.replace("-", "_"): version(name) for name in _LIBRARIES},
+        **{name.replace("-", "_"): _version(name) for name in _LIBRARIES},
         "commit": _commit(),
         "date": datetime.date.today().isoformat(),
     }
+
+
+def _version(name: str) -> str:
+    """Return a version; nothing for a package that runs from its sources."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def _processor() -> str:

@@ -18,7 +18,8 @@ FLOORS = [
     ["backends._common"],
     ["backends._numba_kernels"],
     ["backends._numba_sweep"],
-    ["backends.reference", "backends.numba_cpu"],
+    ["backends.reference", "backends.numba_cpu", "backends.triton_csr"],
+    ["backends.torch_gpu"],
     ["models", "models.nmf_alpha", "models.least_squares", "geometry"],
     ["models.lee2010", "models.liu_wu2010"],
     ["solver", "labels", "scaling", "validation", "_dual_cd", "_newton_svm", "_online_duals"],
@@ -79,7 +80,11 @@ FLOORS = [
 FLOOR = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
 
 #: A registry imports the modules it gives out when it is asked for them.
-LOOKS_UP = {("backends", "backends.numba_cpu"), ("backends", "backends.reference")}
+LOOKS_UP = {
+    ("backends", "backends.numba_cpu"),
+    ("backends", "backends.reference"),
+    ("backends", "backends.torch_gpu"),
+}
 
 #: The only modules that may import each heavy library, and there at the top.
 NUMBA = {
@@ -96,6 +101,9 @@ NEVER_AT_THE_TOP = {
     *("torch", "triton", "dask", "distributed", "matplotlib", "pandas", "polars"),
     *("pyarrow", "anndata", "h5py", "PIL"),
 }
+
+#: The files of the GPU backend, which is imported when it is asked for.
+GPU = {"backends.torch_gpu", "backends.triton_csr"}
 
 MAY_PRINT = {"cli"}
 
@@ -177,7 +185,14 @@ def test_imports_point_down(module):
 
 @pytest.mark.parametrize("module", TREES)
 def test_heavy_libraries_are_imported_late(module):
-    assert not libraries(module, into_functions=False) & NEVER_AT_THE_TOP
+    allowed = {"torch", "triton"} if module in GPU else set()
+    assert not libraries(module, into_functions=False) & NEVER_AT_THE_TOP - allowed
+
+
+@pytest.mark.parametrize("module", [name for name in TREES if name not in GPU])
+def test_gpu_libraries_stay_in_their_files(module):
+    allowed = {"torch"} if module == "backends" else set()  # it asks whether there is a GPU
+    assert not libraries(module, into_functions=True) & {"torch", "triton"} - allowed
 
 
 @pytest.mark.parametrize("module", TREES)

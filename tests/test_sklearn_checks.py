@@ -20,7 +20,8 @@ from marginparts import (
 ESTIMATORS = [
     NMFAlpha(),
     NMFAlphaClassifier(),
-    NMFAlphaCV((2, 3), lam=(1.0, 10.0), map_iter=15, C=(0.5, 2.0)),  # few, to save time
+    # few candidates, to save time
+    NMFAlphaCV((2, 4), lam=3.0, map_iter=40, C=(0.5, 2.0), cv=3),
     SemiSupervisedNMF(),
     ConstrainedNMF(),
     TransductiveSVM(),

@@ -68,7 +68,7 @@ def nmf_alpha(
     tol : float
         Stop when the loss falls by at most this share over ten iterations, or the residual is no
         larger; 0 runs all of them.
-    backend : {"auto", "numba", "reference"} or Backend
+    backend : {"auto", "numba", "torch", "reference"} or Backend
         Where the kernels run.
     random_state : int, RandomState, Generator or None
         Seed of a random start.
@@ -218,7 +218,7 @@ def factorize_path(
     callback: Callback | None = None,
 ) -> Iterator[tuple[float, Result]]:
     """`nmf_alpha_path` on trusted data from a given start: each weight with its result."""
-    kernels = get_backend(backend)
+    kernels = get_backend(backend, work_of(X, V.shape[1]))
     scale = extreme_scale(X)
     if scale != 1:
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
@@ -238,6 +238,11 @@ def factorize_path(
         V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
         max_iter = warm_iter
         yield lam, _as_result(run, V, H, scale, balance)
+
+
+def work_of(X: Any, r: int) -> int:
+    """Return the multiplications of one pass over the data."""
+    return int(X.nnz if sp.issparse(X) else X.size) * r
 
 
 def margin_components(S: Any, X: Any) -> Any:
@@ -279,18 +284,18 @@ def map_rows_each(
     X: Any, V: Array, counts: Sequence[int | None], backend: str | Backend = "auto"
 ) -> list[Array]:
     """`map_rows` for increasing numbers of updates, each going on from the one before."""
-    kernels = get_backend(backend)
     n, r = X.shape[0], V.shape[1]
+    kernels = get_backend(backend, work_of(X, r))
     X, scale = tame_rows(X)
     # flat: every part explains the same share; the first step sets each row's mass
     flat = inverse_or_zero(column_sums(V), V.dtype)
-    flat, V = kernels.factor(flat[None]), kernels.factor(V)
-    maps = [np.empty((n, r), V.dtype) for _ in counts]
+    V = kernels.factor(V)
+    maps = [np.empty((n, r), flat.dtype) for _ in counts]
     step = max(1, _CHUNK // r)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=3e-4)
-        H = kernels.factor(np.repeat(flat, rows.stop - rows.start, axis=0))
+        H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0))
         done = 0
         for count, out in zip(counts, maps, strict=True):
             solver, updates = ("mu", count - done) if count else _to_the_optimum(problem)

@@ -26,6 +26,7 @@ import logging
 import math
 import time
 from collections.abc import Collection
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -215,7 +216,7 @@ class _Good:
     """A copy of the last state that was found good, for runs that may have to go back."""
 
     def __init__(self, state: State, blocks: list[str], needed: bool) -> None:
-        self.copy = {block: state[block].copy() for block in blocks} if needed else {}
+        self.copy = {block: deepcopy(state[block]) for block in blocks} if needed else {}
 
     def keep(self, state: State) -> None:
         for block, kept in self.copy.items():
@@ -229,13 +230,14 @@ class _Good:
 
 def _looks_every(state: State, solver: str) -> int:
     """Iterations between looks: a logarithm is dear, and a sweep is worth several updates."""
-    if sum(factor.size for factor in state.values()) < _SMALL:
+    if sum(math.prod(factor.shape) for factor in state.values()) < _SMALL:
         return 1
     return WINDOW // 2 if solver == "cd" else WINDOW
 
 
 def _nonzeros(state: State) -> dict[str, int]:
-    return {block: int(np.count_nonzero(factor)) for block, factor in state.items()}
+    # written so that tensors on a GPU can be counted as well
+    return {block: int((factor != 0).sum()) for block, factor in state.items()}
 
 
 def _reason_to_stop(history: list[Check], iteration: int, tol: float) -> Stop | None:

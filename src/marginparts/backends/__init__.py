@@ -13,9 +13,15 @@ the one third kernel a backend may offer. See ``docs/backends.md``.
 
 from __future__ import annotations
 
+import importlib.util
+import logging
+import os
+import sys
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from marginparts._types import Array, Step
+
+logger = logging.getLogger("marginparts")
 
 
 class Matrix(Protocol):
@@ -136,17 +142,29 @@ class SweepingBackend(Backend, Protocol):
         ...
 
 
-def get_backend(name: str | Backend = "auto") -> Backend:
+#: Multiplications of one pass over the data (nonzeros times rank) from which a GPU pays.
+_GPU_PAYS = 10**8
+
+
+def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
     """Return a backend by name; it is imported only now.
 
     Parameters
     ----------
-    name : {"auto", "numba", "reference"} or Backend
-        ``"auto"`` picks the fastest one that fits this machine; an object is taken as it is.
+    name : {"auto", "numba", "torch", "reference"} or Backend
+        ``"auto"`` is the GPU where there is one and the work is large enough to pay, and the CPU
+        otherwise; an object is taken as it is.
+    work : int
+        Nonzeros of the data times rank, for ``"auto"``.
     """
     if not isinstance(name, str):
         return name
-    if name in ("auto", "numba"):
+    if name == "auto":
+        name = "torch" if work >= _GPU_PAYS and _has_gpu() else "numba"
+        logger.info("backend %s (for 'auto', %.1e multiplications a pass)", name, work)
+    if name == "torch":
+        return _torch_backend()
+    if name == "numba":
         from marginparts.backends import numba_cpu
 
         return numba_cpu.NumbaBackend()
@@ -154,4 +172,31 @@ def get_backend(name: str | Backend = "auto") -> Backend:
         from marginparts.backends import reference
 
         return reference.ReferenceBackend()
-    raise ValueError(f"backend={name!r} is unknown; choose 'auto', 'numba' or 'reference'.")
+    raise ValueError(
+        f"backend={name!r} is unknown; choose 'auto', 'numba', 'torch' or 'reference'."
+    )
+
+
+def _has_gpu() -> bool:
+    """Whether torch sees a GPU. Torch is slow to import, so the driver is looked for first."""
+    if "torch" not in sys.modules:
+        driver = sys.platform == "win32" or os.path.exists("/dev/nvidiactl")
+        if not driver or importlib.util.find_spec("torch") is None:
+            return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def _torch_backend() -> Backend:
+    try:
+        import torch
+
+        from marginparts.backends import torch_gpu
+    except ImportError as error:
+        raise ImportError(
+            "backend='torch' needs torch and triton: pip install 'marginparts[gpu]'."
+        ) from error
+    if not torch.cuda.is_available():
+        raise ValueError("backend='torch' needs a GPU, and torch sees none; use 'numba'.")
+    return torch_gpu.TorchBackend()

@@ -76,7 +76,7 @@ Cost = Annotated[str, _method("--cost", "C", "C of the last SVM; several to try 
 MaxIter = Annotated[int, _method("--max-iter", "N", "Iterations at most.", min=1)]
 Seed = Annotated[int, _method("--seed", "N", "The same seed gives the same model.", min=0)]
 BackendName = Annotated[
-    str, _method("--backend", "NAME", "Where the kernels run: auto, numba, reference.")
+    str, _method("--backend", "NAME", "Where the kernels run: auto, numba, torch, reference.")
 ]
 KeepPath = Annotated[
     bool,

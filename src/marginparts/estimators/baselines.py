@@ -93,7 +93,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
         Updates of H in `transform`, from a flat start; None for as many as it takes.
     output : {"gram", "coefficients"}
         Z (eq. 5) or H.
-    backend : {"auto", "numba", "reference"} or Backend
+    backend : {"auto", "numba", "torch", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
 
@@ -195,7 +195,7 @@ class ConstrainedNMF(_SquaredLossParts):
         Updates of H in `transform`, from a flat start; None for as many as it takes.
     output : {"gram", "coefficients"}
         Z (eq. 5) or H.
-    backend : {"auto", "numba", "reference"} or Backend
+    backend : {"auto", "numba", "torch", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
 

@@ -79,7 +79,7 @@ class NMFAlphaClassifier(
     solver : {"auto", "mu", "mue", "cd"}
     max_iter : int
     tol : float
-    backend : {"auto", "numba", "reference"} or Backend
+    backend : {"auto", "numba", "torch", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
         Called with a `Progress` while candidates are tried (its ``stage`` is ``"choosing"``) and

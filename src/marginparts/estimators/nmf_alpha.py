@@ -69,7 +69,7 @@ class NMFAlpha(PartsTransformer):
         better for classification; None goes on to the optimum.
     output : {"gram", "coefficients"}
         What `transform` returns: Z, which keeps inner products (eq. 5), or the nonnegative H.
-    backend : {"auto", "numba", "reference"} or Backend
+    backend : {"auto", "numba", "torch", "reference"} or Backend
         Where the kernels run.
     random_state : int, RandomState or None
     callback : callable or None

@@ -56,12 +56,13 @@ class NMFAlphaProblem:
     @cached_property
     def s(self) -> Array:
         """Row sums of S (n,)."""
-        return np.asarray(self.S @ np.ones(self.S.shape[1]))
+        sums: Array = self.S @ np.ones(self.S.shape[1])
+        return sums
 
     @property
     def row_weight(self) -> Array:
         """``1 + lam * s`` (n,): the row part of eq. 16's denominator."""
-        return np.asarray(1 + self.lam * self.s)
+        return 1 + self.lam * self.s
 
     @property
     def default_solver(self) -> str:

@@ -1,0 +1,444 @@
+"""The kernels on a GPU: Triton for sparse data, matrix products for dense data, all in torch.
+
+Data is moved once, by rows and (when needed) by columns. Factors and their column sums stay on the
+card; the host waits for it only at a look at the loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from marginparts._types import Array, Step
+from marginparts.backends import Also, Plus
+from marginparts.backends._common import relative_violation, tiny
+from marginparts.backends.triton_csr import (
+    column_sums_kernel,
+    dense_ratio_kernel,
+    log_terms_kernel,
+    long_rows_kernel,
+    pieces_kernel,
+)
+
+#: Nonzeros of a piece, at least and at most: longer rows are cut. A matrix with few rows is cut
+#: finer, into so many pieces that all of the card has work.
+_SHORTEST, _LONGEST, _ENOUGH_PIECES = 32, 512, 1 << 13
+
+#: Partial sums of a column sum.
+_SUMS = 1024
+
+#: Columns of factors up to which the dense kernel keeps its tiles in registers, and the programs
+#: that it needs to fill the card.
+_FUSED_COLUMNS, _SHARES = 128, 1024
+
+#: Entries of a dense block: temporaries of this size, and no larger.
+_BLOCK = 1 << 27
+
+_TORCH: dict[Any, Any] = {
+    np.dtype(np.float32): torch.float32,
+    np.dtype(np.float64): torch.float64,
+}
+_NUMPY: dict[Any, Any] = {kind: dtype for dtype, kind in _TORCH.items()}
+
+
+class Pieces(NamedTuple):
+    """The rows of a CSR matrix cut into pieces, and the rows that have several."""
+
+    row: Any
+    start: Any
+    stop: Any
+    slot: Any
+    long_row: Any
+    first_slot: Any
+    n_slots: Any
+
+
+class SparseMatrix:
+    """A CSR matrix on the device; its transpose is made when needed."""
+
+    def __init__(self, csr: sp.csr_array, device: Any, transpose: SparseMatrix | None = None):
+        self.shape: tuple[int, int] = csr.shape
+        self.device = device
+        self.host = csr
+        self._room: Any = None
+        if transpose is not None:
+            self.T = transpose
+
+    @cached_property
+    def T(self) -> SparseMatrix:
+        """The transpose, by rows as well."""
+        return SparseMatrix(self.host.T.tocsr(), self.device, transpose=self)
+
+    @cached_property
+    def arrays(self) -> tuple[Any, Any, Any]:
+        """Row pointers, column indices and values on the device."""
+        index = np.int32 if max(self.host.nnz, *self.shape) < 2**31 else np.int64
+        csr = self.host
+        indptr, indices = csr.indptr.astype(index), csr.indices.astype(np.int32)
+        return self._moved(indptr), self._moved(indices), self._moved(csr.data)
+
+    def _moved(self, part: Any) -> Any:
+        return torch.from_numpy(np.ascontiguousarray(part)).to(self.device)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The cut of the rows, the longest pieces first so that none is waited for."""
+        found = cut_rows(self.host.indptr)
+        return Pieces._make([*map(self._moved, found[:-1]), found[-1]])
+
+    def room(self, n_slots: int, r: int, dtype: Any) -> Any:
+        """Return where the sums of pieces are kept, made once."""
+        if self._room is None or self._room.shape[1] != r or self._room.dtype != dtype:
+            self._room = torch.empty((max(n_slots, 1), r), dtype=dtype, device=self.device)
+        return self._room
+
+    def __matmul__(self, B: Any) -> Any:
+        """Multiply with a factor on the device, or with one on the host, which gives one there.
+
+        A vector of the host gives one on the device: the row sums of S are wanted there.
+        """
+        if isinstance(B, torch.Tensor):
+            return _Launch(self, None, B).run(step=False)
+        if B.ndim == 1:
+            return torch.from_numpy(np.asarray(self.host @ B)).to(self.device)
+        moved = torch.from_numpy(np.ascontiguousarray(B, dtype=self.host.dtype)).to(self.device)
+        return _Launch(self, None, moved).run(step=False).cpu().numpy()
+
+
+def cut_rows(indptr: Any) -> tuple[Any, ...]:
+    """Cut rows into pieces that are not too long.
+
+    Returns
+    -------
+    row, start, stop, slot : arrays over the pieces
+        ``slot`` is -1 where a piece is all of its row.
+    long_row, first_slot : arrays over the rows with several pieces
+    n_slots : int
+    """
+    indptr = indptr.astype(np.int64)
+    lengths = np.diff(indptr)
+    piece = _LONGEST
+    counts = np.maximum(-(-lengths // piece), 1)
+    while counts.sum() < _ENOUGH_PIECES and piece > _SHORTEST:
+        piece //= 2
+        counts = np.maximum(-(-lengths // piece), 1)
+    row = np.repeat(np.arange(len(lengths)), counts)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    start = indptr[row] + within * piece
+    stop = np.minimum(start + piece, indptr[row + 1])
+    is_long = counts[row] > 1
+    slot = np.where(is_long, np.cumsum(is_long) - 1, -1)
+    order = np.argsort(-(stop - start), kind="stable")
+    long_row = np.flatnonzero(counts > 1)
+    first_slot = np.concatenate([[0], np.cumsum(counts[long_row])])
+    index = np.int32 if indptr[-1] < 2**31 else np.int64
+    return (
+        row[order].astype(np.int32), start[order].astype(index), stop[order].astype(index),
+        slot[order].astype(np.int32), long_row.astype(np.int32), first_slot.astype(np.int32),
+        int(is_long.sum()),
+    )  # fmt: skip
+
+
+class DenseMatrix:
+    """A dense matrix on the device, or the transpose of one."""
+
+    def __init__(self, X: Any, transposed: bool = False) -> None:
+        self.X, self.transposed = X, transposed
+        self.shape: tuple[int, ...] = tuple(X.shape[::-1] if transposed else X.shape)
+
+    @property
+    def T(self) -> DenseMatrix:
+        """The transpose, a view."""
+        return DenseMatrix(self.X, not self.transposed)
+
+    def blocks(self) -> Iterator[slice]:
+        """Slices of samples with a bounded number of entries."""
+        n, d = self.X.shape
+        step = max(1, _BLOCK // max(d, 1))
+        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+
+    def __matmul__(self, B: Any) -> Any:
+        X = self.X.T if self.transposed else self.X
+        if isinstance(B, torch.Tensor):
+            return X @ B
+        moved = torch.from_numpy(np.ascontiguousarray(B)).to(X.device, X.dtype)
+        return (X @ moved).cpu().numpy()
+
+
+class TorchBackend:
+    """Torch tensors and Triton kernels, for CSR and dense data.
+
+    Parameters
+    ----------
+    device : str or None
+        None is the first GPU.
+    """
+
+    name = "torch"
+
+    def __init__(self, device: str | None = None) -> None:
+        self.device = torch.device(device or "cuda")
+
+    def prepare(self, X: Any, like: Any = None) -> Any:
+        """Move the data; what has many zeros is kept sparse."""
+        if like is not None:
+            sparse = isinstance(like, SparseMatrix)
+        else:
+            sparse = sp.issparse(X) or np.count_nonzero(X) < 0.1 * X.size
+        if sparse:
+            return SparseMatrix(sp.csr_array(X), self.device)
+        X = X.toarray() if sp.issparse(X) else X
+        return DenseMatrix(torch.from_numpy(np.ascontiguousarray(X)).to(self.device))
+
+    def coefficients(self, S: Any) -> SparseMatrix:
+        """Move a sparse matrix."""
+        return SparseMatrix(sp.csr_array(S), self.device)
+
+    def factor(self, A: Any) -> Any:
+        """Return a copy on the device, its rows a multiple of 16 bytes long."""
+        grain = 16 // A.itemsize
+        width = -(-A.shape[1] // grain) * grain
+        moved = torch.zeros((len(A), width), dtype=_TORCH[A.dtype], device=self.device)
+        moved[:, : A.shape[1]] = torch.from_numpy(np.ascontiguousarray(A)).to(self.device)
+        return moved
+
+    def release(self, A: Any, r: int) -> Array:
+        """Return the first r columns as a NumPy array."""
+        return np.ascontiguousarray(A[:, :r].cpu().numpy())
+
+    def column_sums(self, A: Any) -> Any:
+        """Return the sums over rows in float64, on the device."""
+        n, r = A.shape
+        rows = max(-(-n // _SUMS), 8)
+        sums = torch.empty((max(-(-n // rows), 1), r), dtype=torch.float64, device=A.device)
+        tile = _tile(r)
+        column_sums_kernel[(len(sums),)](A, sums, n, rows, r, **tile)
+        return sums.sum(0)
+
+    def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
+        """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
+        torch.lerp(now, before, -b, out=before)
+        return torch.maximum(before, least * now, out=before)
+
+    def ratio_matmul(self, X: Any, A: Any, B: Any) -> Any:
+        """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
+        if isinstance(X, DenseMatrix):
+            return _dense_ratio_matmul(X, A, B)
+        return _Launch(X, A, B).run(step=False)
+
+    def divergence(self, X: Any, A: Any, B: Any) -> float:
+        """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
+        total = self.column_sums(A) @ self.column_sums(B)
+        if isinstance(X, DenseMatrix):
+            return float(total + _dense_log_terms(X, A, B))
+        return float(total + _Launch(X, A, B).log_terms())
+
+    def half_step(
+        self,
+        X: Any,
+        A: Any,
+        B: Any,
+        den: Any,
+        *,
+        weight: Any = None,
+        also: Also | None = None,
+        plus: Plus | None = None,
+        out: Any = None,
+        gauge: bool = False,
+    ) -> Step:
+        """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
+        if isinstance(X, DenseMatrix):
+            return _dense_half_step(self, X, A, B, den, weight, also, plus, gauge)
+        launch = _Launch(X, A, B, den=den, weight=weight, also=also, plus=plus, gauge=gauge)
+        new = launch.run(step=True, out=out)
+        if not gauge:
+            return Step(new)
+        return Step(new, relative_violation(*launch.gauge.sum(0).tolist()))
+
+
+class _Launch:
+    """One pass over the nonzeros: the arguments of `half_step` as the kernels want them."""
+
+    def __init__(
+        self,
+        X: SparseMatrix,
+        A: Any,
+        B: Any,
+        *,
+        den: Any = None,
+        weight: Any = None,
+        also: Also | None = None,
+        plus: Plus | None = None,
+        gauge: bool = False,
+    ) -> None:
+        self.X, self.A, self.B = X, A, B.contiguous()
+        self.den, self.weight = den, weight
+        self.also, self.plus = also, plus
+        self.gauge = B
+        if gauge:
+            self.gauge = torch.empty((X.shape[0], 2), dtype=torch.float64, device=B.device)
+        self.flags = {
+            "FLOOR": tiny(_NUMPY[B.dtype]), "WIDE": max(X.shape) * B.shape[1] >= 2**31,
+            **_tile(B.shape[1]),
+        }  # fmt: skip
+
+    def run(self, *, step: bool, out: Any = None) -> Any:
+        """Sum every row, and finish it."""
+        X, B, pieces = self.X, self.B, self.X.pieces
+        r = B.shape[1]
+        if out is None:
+            out = torch.empty((X.shape[0], r), dtype=B.dtype, device=B.device)
+        if not X.shape[0]:
+            return out
+        _, indices, values = X.arrays
+        partial = X.room(pieces.n_slots, r, B.dtype)
+        A = B if self.A is None else self.A
+        common = (
+            B if self.den is None else self.den, B if self.weight is None else self.weight,
+            *self._more(self.also), *self._more(self.plus), *_split(self.also), *_split(self.plus),
+            out, self.gauge, partial, r,
+        )  # fmt: skip
+        flags = {
+            "RATIO": self.A is not None, "STEP": step, "WEIGHT": self.weight is not None,
+            "ALSO": self.also is not None, "PLUS": self.plus is not None,
+            "GAUGE": self.gauge is not B, "TINY": float(np.finfo(_NUMPY[B.dtype]).tiny),
+            **self.flags,
+        }  # fmt: skip
+        pieces_kernel[(len(pieces.row),)](
+            pieces.row, pieces.start, pieces.stop, pieces.slot, indices, values, A, B, *common,
+            **flags,
+        )  # fmt: skip
+        if pieces.n_slots:
+            # few programs, each with many rows to add: more of them at a time
+            flags.update(K=16, num_warps=4)
+            long_rows_kernel[(len(pieces.long_row),)](
+                pieces.long_row, pieces.first_slot, A, *common, **flags
+            )
+        return out
+
+    def _more(self, term: Any) -> tuple[Any, ...]:
+        """Return the arrays of a further term; anything will do where there is none."""
+        if term is None:
+            return (self.X.pieces.row,) * 2 + (self.B,) * 2
+        matrix, factor = term[0], term[1]
+        return (*matrix.arrays, factor.contiguous())
+
+    def log_terms(self) -> Any:
+        """Return the sum of ``x log(x / a.b) - x``."""
+        pieces = self.X.pieces
+        _, indices, values = self.X.arrays
+        terms = torch.empty(len(pieces.row), dtype=torch.float64, device=self.B.device)
+        log_terms_kernel[(len(pieces.row),)](
+            pieces.row, pieces.start, pieces.stop, indices, values, self.A, self.B, terms,
+            self.B.shape[1], **self.flags,
+        )  # fmt: skip
+        return terms.sum()
+
+
+def _split(term: Any) -> tuple[float, float]:
+    """Return a weight as two numbers of single precision, whose sum is exact enough for double."""
+    weight = 0.0 if term is None else float(term.weight)
+    high = float(np.float32(weight))
+    return high, weight - high
+
+
+def _tile(r: int) -> dict[str, int]:
+    """Return the columns of a tile, the nonzeros taken at a time, and the warps that share them.
+
+    Measured: one warp gathers fastest, with a thousand entries in its registers (of wide rows
+    half of that, which leaves room for the row of A).
+    """
+    R = max(16, 1 << (r - 1).bit_length())
+    entries = 1024 if R <= 128 else 512
+    return {"R": R, "K": max(2, min(32, entries // R)), "num_warps": 1 if R <= 512 else 4}
+
+
+def _dense_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
+    """Return ``(X / (A @ B.T)) @ B``: fused in single precision, in blocks of samples otherwise."""
+    if A.dtype == torch.float32 and A.shape[1] <= _FUSED_COLUMNS:
+        return _fused_ratio_matmul(X, A, B)
+    floor = tiny(_NUMPY[A.dtype])
+    if not X.transposed:
+        out = torch.empty_like(A)
+        for rows in X.blocks():
+            torch.matmul(_ratio(X.X[rows], A[rows] @ B.T, floor), B, out=out[rows])
+        return out
+    sums = torch.zeros_like(A, dtype=torch.float64)
+    for rows in X.blocks():
+        sums += _ratio(X.X[rows], B[rows] @ A.T, floor).T @ B[rows]
+    return sums.to(A.dtype)
+
+
+def _fused_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
+    """The same in one kernel: neither ``A @ B.T`` nor the ratio is ever written."""
+    (n, d), r = X.shape, A.shape[1]
+    strides = X.X.stride()[::-1] if X.transposed else X.X.stride()
+    # measured on an H200: of a matrix that is read along its columns more of them at a time
+    tile = {"M": 32, "N": 64 if X.transposed else 32, "R": max(16, 1 << (r - 1).bit_length())}
+    blocks = -(-n // tile["M"])
+    # few rows (the features) are shared out along the columns, so that all of the card has work
+    shares = max(1, min(_SHARES // blocks, -(-d // (4 * tile["N"]))))
+    span = -(-d // (shares * tile["N"])) * tile["N"]
+    shares = -(-d // span)
+    partial = torch.empty((shares, n, r), dtype=A.dtype, device=A.device)
+    dense_ratio_kernel[(blocks, shares)](
+        X.X, A.contiguous(), B.contiguous(), partial, n, d, *strides, r, span,
+        FLOOR=tiny(_NUMPY[A.dtype]), num_warps=4, num_stages=3, **tile,
+    )  # fmt: skip
+    return partial[0] if shares == 1 else partial.sum(0, dtype=torch.float64).to(A.dtype)
+
+
+def _ratio(X: Any, fitted: Any, floor: float) -> Any:
+    """Write ``X / fitted`` over ``fitted``, and 0 where the fit is 0."""
+    empty = fitted <= floor
+    return torch.div(X, fitted, out=fitted).masked_fill_(empty, 0.0)
+
+
+def _dense_log_terms(X: DenseMatrix, A: Any, B: Any) -> Any:
+    """Return the sum of ``x log(x / a.b) - x`` over the nonzeros."""
+    samples, features = (B, A) if X.transposed else (A, B)
+    floor = tiny(_NUMPY[A.dtype])
+    total = torch.zeros((), dtype=torch.float64, device=A.device)
+    for rows in X.blocks():
+        x = X.X[rows]
+        fitted = samples[rows] @ features.T
+        seen = (fitted > floor) & (x > 0)
+        terms = torch.where(seen, x * torch.log(x / fitted) - x, torch.zeros_like(x))
+        total += terms.sum(dtype=torch.float64)
+    return total
+
+
+def _dense_half_step(
+    backend: TorchBackend,
+    X: DenseMatrix,
+    A: Any,
+    B: Any,
+    den: Any,
+    weight: Any,
+    also: Also | None,
+    plus: Plus | None,
+    gauge: bool,
+) -> Step:
+    """The numerator through matrix products, then the update."""
+    numerator = _dense_ratio_matmul(X, A, B)
+    if also is not None:
+        numerator += also.weight * backend.ratio_matmul(also.X, A, also.B)
+    if plus is not None:
+        numerator += plus.weight * (plus.S @ plus.T)
+    alive = den >= np.finfo(_NUMPY[A.dtype]).tiny
+    inverse = torch.where(alive, 1 / den, torch.zeros_like(den)).to(A.dtype)
+    heavy = 1.0 if weight is None else weight.to(A.dtype)[:, None]
+    step = A * numerator * inverse / heavy
+    if not gauge:
+        return Step(step)
+    share = heavy * den.to(A.dtype)
+    mass = (A * numerator).sum(1, dtype=torch.float64)[:, None]
+    larger = torch.maximum(share.expand_as(numerator) if weight is None else share, numerator)
+    slope = torch.where(larger > 0, (share - numerator) / larger, torch.zeros_like(larger))
+    gap = torch.minimum((A * share).double(), mass * slope.double()).abs().amax(1)
+    return Step(step, relative_violation(float(mass.sum()), float(gap.sum())))
