@@ -24,7 +24,7 @@ from common import parser
 from marginparts import NMFAlphaClassifier, datasets, margin_directions, nmf_alpha
 from marginparts.backends import get_backend
 from marginparts.backends.torch_gpu import TorchBackend
-from marginparts.factorization import margin_components
+from marginparts.factorization import margin_components, recorded
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 from marginparts.weighting import l2_log
 from records import Table
@@ -78,10 +78,11 @@ def update_of(backend: TorchBackend, X: Any, r: int, S: Any = None) -> Callable[
         problem.XS = backend.prepare(margin_components(S, X), like=problem.X)
     state = {name: backend.factor(A) for name, A in zip("HV", factors(X.shape, r), strict=True)}
     out = {name: torch.empty_like(A) for name, A in state.items()}
+    replayed = recorded(backend, problem)
 
     def update() -> dict[str, Any]:
-        V = problem.update(state, "V", out=out["V"]).factor
-        H = problem.update({**state, "V": V}, "H", out=out["H"]).factor
+        V = replayed.update(state, "V", out=out["V"]).factor
+        H = replayed.update({**state, "V": V}, "H", out=out["H"]).factor
         return {"V": V, "H": H}
 
     return update

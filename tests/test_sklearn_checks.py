@@ -19,8 +19,8 @@ from marginparts import (
 
 ESTIMATORS = [
     NMFAlpha(),
-    NMFAlphaClassifier(),
     # few candidates, to save time
+    NMFAlphaClassifier(lam=3.0, map_iter=40),
     NMFAlphaCV((2, 4), lam=3.0, map_iter=40, C=(0.5, 2.0), cv=3),
     SemiSupervisedNMF(),
     ConstrainedNMF(),

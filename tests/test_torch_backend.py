@@ -217,6 +217,19 @@ def test_the_same_seed_gives_the_same_bits(backend):
     assert_array_equal(one.H, two.H)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")  # torch's own
+@pytest.mark.parametrize("device", ["cpu", *(["cuda"] if HAS_GPU else [])])
+def test_tensors_may_go_in(device):
+    X, y = blocks(12, 8)
+    options = {"lam": 1.0, "map_iter": 3, "normalize": True, "C": 1.0, "random_state": 0}
+    expected = NMFAlphaClassifier(2, **options).fit(X, y).decision_function(X)
+    dense = torch.from_numpy(X).to(device)
+    for tensor in (dense, dense.to_sparse_csr()):
+        found = NMFAlphaClassifier(2, **options).fit(tensor, y).decision_function(tensor)
+        assert_allclose(found, expected, rtol=1e-9)
+        assert nmf_alpha(tensor, 2, random_state=0, max_iter=3).V.shape == (8, 2)
+
+
 @pytest.mark.skipif(HAS_GPU, reason="there is a GPU")
 def test_without_a_gpu_there_is_one_sentence():
     with pytest.raises(ValueError, match="needs a GPU"):
@@ -239,3 +252,20 @@ def test_real_sizes_on_the_hardware(r):
     assert_allclose(ours.losses, cpu.losses, rtol=1e-4)
     again = nmf_alpha(X, r, backend="torch", solver="mu", max_iter=50, tol=0, random_state=0)
     assert_array_equal(ours.V, again.V)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not HAS_GPU, reason="there is no GPU")
+@pytest.mark.parametrize("solver", ["mu", "mue"])
+def test_replayed_updates_give_the_bits_of_plain_ones(monkeypatch, solver):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((300, 400), density=0.05, rng=rng, format="csr", dtype=np.float32)
+    y = np.where(np.arange(300) < 60, np.arange(300) % 3, -1)
+    S = margin_directions(X, y)
+    options = {"S": S, "lam": 1.0, "solver": solver, "max_iter": 60, "tol": 0, "random_state": 0}
+    replayed = nmf_alpha(X, 20, backend="torch", **options)
+    monkeypatch.setattr(torch_gpu.TorchBackend, "recorded", lambda self, problem: problem)
+    plain = nmf_alpha(X, 20, backend="torch", **options)
+    assert_array_equal(replayed.V, plain.V)
+    assert_array_equal(replayed.H, plain.H)
+    assert replayed.losses == plain.losses

@@ -232,12 +232,18 @@ def factorize_path(
     for lam in sorted(set(lams), reverse=True):
         problem.lam = lam
         run = minimize(
-            problem, {"V": kernels.factor(V), "H": kernels.factor(H)},
+            recorded(kernels, problem), {"V": kernels.factor(V), "H": kernels.factor(H)},
             solver=solver, max_iter=max_iter, tol=tol, callback=callback,
         )  # fmt: skip
         V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
         max_iter = warm_iter
         yield lam, _as_result(run, V, H, scale, balance)
+
+
+def recorded(kernels: Backend, problem: NMFAlphaProblem) -> Any:
+    """Return the problem, or what a backend makes of it whose launches are dear."""
+    record = getattr(kernels, "recorded", None)
+    return problem if record is None else record(problem)
 
 
 def work_of(X: Any, r: int) -> int:
@@ -295,12 +301,13 @@ def map_rows_each(
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
         problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=3e-4)
+        replayed = recorded(kernels, problem)
         H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0))
         done = 0
         for count, out in zip(counts, maps, strict=True):
             solver, updates = ("mu", count - done) if count else _to_the_optimum(problem)
             run = minimize(
-                problem, {"V": V, "H": H}, solver=solver, max_iter=updates, frozen=("V",),
+                replayed, {"V": V, "H": H}, solver=solver, max_iter=updates, frozen=("V",),
                 watch=False,
             )  # fmt: skip
             H, done = run.state["H"], count or done

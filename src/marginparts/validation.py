@@ -20,8 +20,23 @@ DTYPES = (np.float64, np.float32)
 
 def check_matrix(X: Any, whom: str) -> Any:
     """Return X as a C-ordered array or canonical CSR of float32 or float64; X is never changed."""
-    X = check_array(X, accept_sparse="csr", dtype=DTYPES, order="C", input_name="X")
+    X = check_array(on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", input_name="X")
     return as_nonnegative(X, whom)
+
+
+def on_the_host(X: Any) -> Any:
+    """Return a torch tensor, dense or CSR and on any device, as an array or CSR; all else as it is.
+
+    Torch is not imported for it: who has a tensor has done so.
+    """
+    if type(X).__module__.partition(".")[0] != "torch":
+        return X
+    X = X.detach().cpu()
+    if X.layout == type(X)().layout:  # strided
+        return X.numpy()
+    X = X.to_sparse_csr()
+    parts = (X.values(), X.col_indices(), X.crow_indices())
+    return sp.csr_array(tuple(part.numpy() for part in parts), shape=tuple(X.shape))
 
 
 def as_nonnegative(X: Any, whom: str) -> Any:

@@ -6,6 +6,7 @@ card; the host waits for it only at a look at the loss.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -35,6 +36,9 @@ _SUMS = 1024
 #: Columns of factors up to which the dense kernel keeps its tiles in registers, and the programs
 #: that it needs to fill the card.
 _FUSED_COLUMNS, _SHARES = 128, 1024
+
+#: How often an update occurs before it is recorded.
+_WORTH_RECORDING = 3
 
 #: Entries of a dense block: temporaries of this size, and no larger.
 _BLOCK = 1 << 27
@@ -184,6 +188,10 @@ class TorchBackend:
     def __init__(self, device: str | None = None) -> None:
         self.device = torch.device(device or "cuda")
 
+    def recorded(self, problem: Any) -> Any:
+        """Return the problem with updates that are replayed; on a CPU there is nothing to gain."""
+        return Recorded(problem) if self.device.type == "cuda" else problem
+
     def prepare(self, X: Any, like: Any = None) -> Any:
         """Move the data; what has many zeros is kept sparse."""
         if like is not None:
@@ -217,7 +225,7 @@ class TorchBackend:
         rows = max(-(-n // _SUMS), 8)
         sums = torch.empty((max(-(-n // rows), 1), r), dtype=torch.float64, device=A.device)
         tile = _tile(r)
-        column_sums_kernel[(len(sums),)](A, sums, n, rows, r, **tile)
+        _launch(column_sums_kernel, (len(sums),), (A, sums, n, rows, r), tile)
         return sums.sum(0)
 
     def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
@@ -259,6 +267,48 @@ class TorchBackend:
         if not gauge:
             return Step(new)
         return Step(new, relative_violation(*launch.gauge.sum(0).tolist()))
+
+
+class Recorded:
+    """A problem whose updates are recorded as CUDA graphs, and from then on replayed.
+
+    An update is a dozen launches, which take the host longer than a small problem takes the card.
+    A run writes its factors to the same few arrays over and over, so each combination of them is
+    recorded when it has occurred a few times: a recording is worth several updates, and the first
+    one compiles kernels and moves data. An update that is gauged, or has no place to be written
+    to, runs as it is.
+    """
+
+    def __init__(self, problem: Any) -> None:
+        self.problem = problem
+        self.seen: Counter[Any] = Counter()
+        self.graphs: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.problem, name)
+
+    def update(self, state: Any, block: str, out: Any = None, gauge: bool = False) -> Step:
+        """Return the update of the problem."""
+        if gauge or out is None:
+            return self._plain(state, block, out, gauge)
+        places = tuple(state[name].data_ptr() for name in self.problem.blocks)
+        key = (block, places, out.data_ptr(), self.problem.lam)
+        self.seen[key] += 1
+        if self.seen[key] <= _WORTH_RECORDING:
+            return self._plain(state, block, out, gauge)
+        if key not in self.graphs:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._plain(state, block, out, gauge)
+            self.graphs[key] = graph
+        self.graphs[key].replay()
+        return Step(out)
+
+    def _plain(self, state: Any, block: str, out: Any, gauge: bool) -> Step:
+        found: Step = self.problem.update(state, block, out=out, gauge=gauge)
+        if out is not None and found.factor is not out:
+            out.copy_(found.factor)
+        return found
 
 
 class _Launch:
@@ -309,16 +359,13 @@ class _Launch:
             "GAUGE": self.gauge is not B, "TINY": float(np.finfo(_NUMPY[B.dtype]).tiny),
             **self.flags,
         }  # fmt: skip
-        pieces_kernel[(len(pieces.row),)](
-            pieces.row, pieces.start, pieces.stop, pieces.slot, indices, values, A, B, *common,
-            **flags,
-        )  # fmt: skip
+        own = (pieces.row, pieces.start, pieces.stop, pieces.slot, indices, values, A, B)
+        _launch(pieces_kernel, (len(pieces.row),), (*own, *common), flags)
         if pieces.n_slots:
             # few programs, each with many rows to add: more of them at a time
-            flags.update(K=16, num_warps=4)
-            long_rows_kernel[(len(pieces.long_row),)](
-                pieces.long_row, pieces.first_slot, A, *common, **flags
-            )
+            flags = {**flags, "K": 16, "num_warps": 4}
+            args = (pieces.long_row, pieces.first_slot, A, *common)
+            _launch(long_rows_kernel, (len(pieces.long_row),), args, flags)
         return out
 
     def _more(self, term: Any) -> tuple[Any, ...]:
@@ -333,11 +380,35 @@ class _Launch:
         pieces = self.X.pieces
         _, indices, values = self.X.arrays
         terms = torch.empty(len(pieces.row), dtype=torch.float64, device=self.B.device)
-        log_terms_kernel[(len(pieces.row),)](
-            pieces.row, pieces.start, pieces.stop, indices, values, self.A, self.B, terms,
-            self.B.shape[1], **self.flags,
-        )  # fmt: skip
+        own = (pieces.row, pieces.start, pieces.stop, indices, values, self.A, self.B)
+        args = (*own, terms, self.B.shape[1])
+        _launch(log_terms_kernel, (len(pieces.row),), args, self.flags)
         return terms.sum()
+
+
+#: Kernels as they were compiled for arguments of some kinds.
+_compiled: dict[Any, tuple[Any, list[Any]]] = {}
+
+
+def _launch(
+    kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], flags: dict[str, Any]
+) -> None:
+    """Launch a kernel; from the second time on without asking which version of it fits.
+
+    Triton looks at every argument of every launch, which takes longer than a small kernel. What it
+    would find is known here: types and whole numbers are in the key, and all arrays are aligned.
+    """
+    kinds = tuple(a.dtype if isinstance(a, torch.Tensor) else type(a) is int and a for a in args)
+    key = (kernel, args[0].device, kinds, tuple(flags.values()))
+    found = _compiled.get(key)
+    if found is None:
+        compiled = kernel[grid](*args, **flags)
+        if compiled is not None:  # the interpreter compiles nothing
+            constants = [flags[name] for name in kernel.arg_names[len(args) :]]
+            _compiled[key] = compiled, constants
+        return
+    compiled, constants = found
+    compiled[(*grid, 1, 1)[:3]](*args, *constants)
 
 
 def _split(term: Any) -> tuple[float, float]:
@@ -386,10 +457,9 @@ def _fused_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
     span = -(-d // (shares * tile["N"])) * tile["N"]
     shares = -(-d // span)
     partial = torch.empty((shares, n, r), dtype=A.dtype, device=A.device)
-    dense_ratio_kernel[(blocks, shares)](
-        X.X, A.contiguous(), B.contiguous(), partial, n, d, *strides, r, span,
-        FLOOR=tiny(_NUMPY[A.dtype]), num_warps=4, num_stages=3, **tile,
-    )  # fmt: skip
+    args = (X.X, A.contiguous(), B.contiguous(), partial, n, d, *strides, r, span)
+    flags = {"FLOOR": tiny(_NUMPY[A.dtype]), **tile, "num_warps": 4, "num_stages": 3}
+    _launch(dense_ratio_kernel, (blocks, shares), args, flags)
     return partial[0] if shares == 1 else partial.sum(0, dtype=torch.float64).to(A.dtype)
 
 

@@ -19,6 +19,7 @@ from marginparts.validation import (
     check_mass,
     check_option,
     check_rank,
+    on_the_host,
 )
 
 
@@ -33,7 +34,9 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _check_data(self, X: Any, *, reset: bool) -> Any:
         """Return X as trusted data."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset)
+        X = validate_data(
+            self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
+        )
         return as_nonnegative(X, type(self).__name__)
 
     def _check_fit(self, X: Any) -> tuple[Any, int]:

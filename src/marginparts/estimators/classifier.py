@@ -28,6 +28,7 @@ from marginparts.validation import (
     check_nonnegative,
     check_positive,
     check_rank,
+    on_the_host,
 )
 
 #: How a value of each parameter that may be chosen is checked.
@@ -236,7 +237,9 @@ class NMFAlphaClassifier(
         return None
 
     def _check_data(self, X: Any, *, reset: bool) -> Any:
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, order="C", reset=reset)
+        X = validate_data(
+            self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
+        )
         return as_nonnegative(X, type(self).__name__)
 
     @property

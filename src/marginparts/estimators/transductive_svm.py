@@ -12,7 +12,7 @@ from marginparts._types import Array
 from marginparts.estimators._classifying import PartlyLabeledClassifier
 from marginparts.init import seed_of
 from marginparts.transduction import transductive_weights
-from marginparts.validation import DTYPES, check_positive
+from marginparts.validation import DTYPES, check_positive, on_the_host
 
 
 class TransductiveSVM(PartlyLabeledClassifier):
@@ -74,7 +74,7 @@ class TransductiveSVM(PartlyLabeledClassifier):
             The fitted estimator.
         """
         C, tol = check_positive(self.C, "C"), check_positive(self.tol, "tol")
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES)
+        X = validate_data(self, on_the_host(X), accept_sparse="csr", dtype=DTYPES)
         labels = self._check_labels(y, X.shape[0])
         seen = sp.csr_array(X)
         if self.fit_intercept:
@@ -89,5 +89,5 @@ class TransductiveSVM(PartlyLabeledClassifier):
         return self
 
     def _values(self, X: Any) -> Array:
-        X = validate_data(self, X, accept_sparse="csr", dtype=DTYPES, reset=False)
+        X = validate_data(self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_
