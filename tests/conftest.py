@@ -4,3 +4,7 @@ import os
 
 # Threads that wait for work spin by default, and would take the cores from those that have it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# Where there is no GPU, Triton's interpreter runs its kernels; it asks when Triton is imported.
+if not os.path.exists("/dev/nvidiactl"):
+    os.environ.setdefault("TRITON_INTERPRET", "1")

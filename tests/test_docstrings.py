@@ -8,8 +8,13 @@ import pytest
 
 import marginparts
 
+#: Modules of extras that need not be installed.
+EXTRAS = {"marginparts.backends.torch_gpu", "marginparts.backends.triton_csr"}
+
 MODULES = [
-    module.name for module in pkgutil.walk_packages(marginparts.__path__, prefix="marginparts.")
+    module.name
+    for module in pkgutil.walk_packages(marginparts.__path__, prefix="marginparts.")
+    if module.name not in EXTRAS
 ]
 WITH_EXAMPLES = [
     name

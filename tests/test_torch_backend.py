@@ -3,21 +3,12 @@
 Triton's interpreter runs the very kernels on a CPU, slowly; so the shapes are small and odd.
 """
 
-import os
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
-
-HAS_GPU = torch.cuda.is_available()
-if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
-pytest.importorskip("triton", reason="triton is not installed")
-
-from marginparts import (  # noqa: E402
+from marginparts import (
     ConstrainedNMF,
     NMFAlpha,
     NMFAlphaClassifier,
@@ -26,9 +17,14 @@ from marginparts import (  # noqa: E402
     nmf_alpha,
     nmf_alpha_path,
 )
-from marginparts.backends import Also, Plus, get_backend, torch_gpu  # noqa: E402
-from marginparts.backends.reference import ReferenceBackend  # noqa: E402
+from marginparts.backends import Also, Plus, get_backend
+from marginparts.backends.reference import ReferenceBackend
 
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("triton", reason="triton is not installed")
+torch_gpu = pytest.importorskip("marginparts.backends.torch_gpu")
+
+HAS_GPU = torch.cuda.is_available()
 REFERENCE = ReferenceBackend()
 LAM = 0.7
 

@@ -7,13 +7,14 @@ stays a zero under multiplicative updates.
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from marginparts._types import Array
 from marginparts.labels import Labels, encode_labels
@@ -23,6 +24,12 @@ NNDSVD = ("nndsvda", "nndsvdar")
 
 #: The share of noise in a start from labels: breaks ties, and keeps every entry positive.
 _NOISE = 0.1
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Find the libraries with threads once: it takes longer than what they are needed for."""
+    return ThreadpoolController()
 
 
 def seed_of(random_state: Any) -> int:
@@ -167,6 +174,6 @@ def _class_centroids(X: Any, k: int, seed: int) -> list[Array]:
     X = X.astype(np.float64) / float(X.max() or 1)
     means = KMeans(k, n_init=1, max_iter=10, random_state=seed)
     # on one thread, since its sums depend on their number; duplicate samples are no news
-    with threadpool_limits(1), warnings.catch_warnings():
+    with _thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return list(means.fit(X).cluster_centers_)

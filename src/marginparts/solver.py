@@ -236,8 +236,14 @@ def _looks_every(state: State, solver: str) -> int:
 
 
 def _nonzeros(state: State) -> dict[str, int]:
-    # written so that tensors on a GPU can be counted as well
-    return {block: int((factor != 0).sum()) for block, factor in state.items()}
+    return {block: _count(factor) for block, factor in state.items()}
+
+
+def _count(factor: Any) -> int:
+    """Count the nonzeros of an array, or of a tensor on a GPU."""
+    if isinstance(factor, np.ndarray):
+        return int(np.count_nonzero(factor))  # without a temporary
+    return int((factor != 0).sum())
 
 
 def _reason_to_stop(history: list[Check], iteration: int, tol: float) -> Stop | None:
