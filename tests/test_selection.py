@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from marginparts import selection
+from marginparts import folds, selection
 from marginparts.folds import labeled_folds
 from marginparts.labels import encode_labels
 from marginparts.selection import DEFAULT, Grid, Setting, choose
@@ -216,6 +216,15 @@ def test_many_unlabeled_rows_are_not_all_needed(monkeypatch):
     assert len(rows) == 30
     assert set(range(20)) <= set(rows)
     assert choose(X, encode_labels(y), SMALL).score > 0.8
+
+
+def test_very_many_labels_are_not_all_needed_to_choose(monkeypatch):
+    monkeypatch.setattr(folds, "_ENOUGH_LABELS", 24)
+    X, y = two_blocks(n=60, labeled=50)
+    choice = choose(X, encode_labels(y), SMALL)
+    assert len(choice.held_out.rows) == 24
+    assert np.all(y[choice.held_out.rows] >= 0)
+    assert choice.score > 0.8
 
 
 @pytest.mark.parametrize(

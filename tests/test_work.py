@@ -120,6 +120,8 @@ def test_iterations_allocate_no_further_factors(solver):
         grown.append(peak - current)
         tracemalloc.reset_peak()
 
+    # kernels are compiled first: to trace a compiler takes minutes
+    nmf_alpha(X[:200], r, solver=solver, random_state=0, max_iter=5, tol=0)
     tracemalloc.start()
     try:
         nmf_alpha(X, r, solver=solver, random_state=0, max_iter=40, tol=0, callback=measure)

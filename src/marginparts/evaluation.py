@@ -15,7 +15,7 @@ import numpy as np
 from marginparts._types import Callback
 from marginparts.backends import Backend
 from marginparts.factorization import factorize, start_from
-from marginparts.folds import Fold, folds_of
+from marginparts.folds import Fold, enough_labels, folds_of
 from marginparts.labels import Labels
 from marginparts.selection import (
     C_GRID,
@@ -71,6 +71,7 @@ def compare(
     """
     if not choice.scores:
         return []
+    labels = enough_labels(labels, seed)
     # a race that was cut short has fewer folds
     folds = folds_of(labels, seed, n_splits)[: len(choice.scores[choice.best])]
     labeled = X[np.flatnonzero(labels.labeled)]

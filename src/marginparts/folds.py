@@ -16,6 +16,9 @@ from marginparts.scores import quality
 #: With more labels than this, three folds are enough.
 _MANY_LABELS = 200
 
+#: More labels than this are not needed to compare candidates.
+_ENOUGH_LABELS = 5_000
+
 
 def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
     """Yield the labeled rows to hide in each fold, every class spread over the folds.
@@ -34,6 +37,18 @@ def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[
         left = labels.hide(hidden)
         if any(len(np.unique(task.signs)) == 2 for task in left.tasks()):
             yield hidden
+
+
+def enough_labels(labels: Labels, seed: int) -> Labels:
+    """Return the labels on which candidates are compared: where there are very many, a draw.
+
+    The codes of every candidate are kept for every labeled row, and beyond some thousands of them
+    the best candidate is known well enough.
+    """
+    rows = np.flatnonzero(labels.labeled)
+    if len(rows) <= _ENOUGH_LABELS:
+        return labels
+    return labels.hide(np.random.default_rng(seed).permutation(rows)[_ENOUGH_LABELS:])
 
 
 class Fold(NamedTuple):

@@ -24,7 +24,7 @@ from marginparts._types import Array, Callback, Progress
 from marginparts.backends import Backend
 from marginparts.directions import Source, find_directions
 from marginparts.factorization import factorize_path, map_rows_each, parts_of, start_from
-from marginparts.folds import Fold, folds_of
+from marginparts.folds import Fold, enough_labels, folds_of
 from marginparts.geometry import gram_root
 from marginparts.labels import Labels
 
@@ -190,6 +190,7 @@ def choose(
     """
     if all(len(candidates) == 1 for candidates in grid):
         return Choice(grid.fallback, {})
+    labels = enough_labels(labels, seed)
     folds = folds_of(labels, seed, n_splits)
     if not folds:
         logger.info("too few labels to choose on; taking %s", grid.fallback)
