@@ -137,7 +137,7 @@ def test_what_is_given_stands_even_when_it_is_no_default():
 
 
 def test_the_defaults_are_candidates():
-    assert Grid().fallback == DEFAULT
+    assert Grid().fallback() == DEFAULT
 
 
 def test_labels_with_an_unknown_entry_in_every_row_can_still_be_chosen_on():
@@ -205,7 +205,7 @@ def test_a_callback_ends_the_race_with_the_best_so_far():
 def test_a_race_that_ends_at_once_gives_the_defaults():
     X, y = two_blocks()
     choice = choose(X, encode_labels(y), SMALL, callback=lambda progress: True)
-    assert choice.best == SMALL.fallback
+    assert choice.best == SMALL.fallback()
     assert choice.scores == {}
 
 
@@ -273,6 +273,13 @@ def test_hidden_labels_change_nothing_that_is_said_of_them():
     rows_again, again = choose(X, encode_labels(flipped), grid, pseudo="svm").held_out
     assert_array_equal(rows_again[:6], first)
     assert_array_equal(again[:6], values[:6])
+
+
+def test_several_labels_a_sample_have_a_smaller_weight_by_default():
+    X, y = two_blocks(labeled=2)
+    labels = encode_labels(np.column_stack([y, np.where(y < 0, -1, 1 - y)]))
+    assert choose(X, labels, Grid()).best.lam == 0.3
+    assert choose(X, encode_labels(y), Grid()).best.lam == 3.0
 
 
 # --- trust

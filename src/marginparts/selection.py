@@ -32,6 +32,8 @@ logger = logging.getLogger("marginparts")
 
 #: What is tried for each parameter left to choose.
 LAM_GRID = (0.3, 1.0, 3.0, 10.0)
+#: Where samples have several labels, many are rare, and the components of rare labels are noisy.
+LAM_GRID_SEVERAL = (0.1, 0.3, 1.0, 3.0)
 MAP_GRID = (5, 15, 40, 100)
 NORMALIZE_GRID = (True, False)
 C_GRID = (0.1, 0.5, 2.0, 10.0)
@@ -63,6 +65,11 @@ class Setting(NamedTuple):
 DEFAULT = Setting(n_components=32, lam=3.0, map_iter=40, normalize=True, C=2.0)
 
 
+def default_for(labels: Labels) -> Setting:
+    """Return the setting that is taken unless another is clearly better."""
+    return DEFAULT._replace(lam=0.3) if labels.multilabel else DEFAULT
+
+
 class Grid(NamedTuple):
     """Candidates for each parameter; a single entry fixes it."""
 
@@ -72,10 +79,9 @@ class Grid(NamedTuple):
     normalize: tuple[bool, ...] = NORMALIZE_GRID
     C: tuple[float, ...] = C_GRID
 
-    @property
-    def fallback(self) -> Setting:
-        """The defaults, where they are candidates."""
-        values: list[Any] = [d if d in g else g[0] for g, d in zip(self, DEFAULT, strict=True)]
+    def fallback(self, default: Setting = DEFAULT) -> Setting:
+        """Return the defaults, where they are candidates."""
+        values: list[Any] = [d if d in g else g[0] for g, d in zip(self, default, strict=True)]
         return Setting(*values)
 
 
@@ -188,14 +194,15 @@ def choose(
         the best (one standard error), the one nearest the defaults does: with few labels the best
         score is mostly luck.
     """
+    default = default_for(labels)
     if all(len(candidates) == 1 for candidates in grid):
-        return Choice(grid.fallback, {})
+        return Choice(grid.fallback(default), {})
     labels = enough_labels(labels, seed)
     folds = folds_of(labels, seed, n_splits)
     if not folds:
-        logger.info("too few labels to choose on; taking %s", grid.fallback)
-        return Choice(grid.fallback, {})
-    race = _Race(grid, folds, callback)
+        logger.info("too few labels to choose on; taking %s", grid.fallback(default))
+        return Choice(grid.fallback(default), {})
+    race = _Race(grid, folds, callback, default)
     rows = enough_rows(labels, seed) if isinstance(init, str) else np.arange(X.shape[0])
     X_few, labeled = X[rows], X[np.flatnonzero(labels.labeled)]
     for fold in folds:
@@ -244,9 +251,11 @@ def codes_by_map(
 class _Race:
     """The candidates still running, their codes in each fold, and their scores."""
 
-    def __init__(self, grid: Grid, folds: list[Fold], callback: Callback | None) -> None:
-        self.grid, self.folds, self.callback = grid, folds, callback
-        self.svm = grid.fallback[3:]
+    def __init__(
+        self, grid: Grid, folds: list[Fold], callback: Callback | None, default: Setting
+    ) -> None:
+        self.grid, self.folds, self.callback, self.default = grid, folds, callback, default
+        self.svm = grid.fallback(default)[3:]
         candidates = list(product(grid.n_components, grid.lam, grid.map_iter))
         self.running = set(candidates)
         self.codes: dict[tuple[int, float, int], list[Array]] = {c: [] for c in candidates}
@@ -315,23 +324,25 @@ class _Race:
         """Choose the codes, then the SVM on them."""
         scores = {setting: values for setting, values in self.scores.items() if values}
         if not scores:
-            return Choice(self.grid.fallback, {})
+            return Choice(self.grid.fallback(self.default), {})
         whole = self._comparable(scores)
         top = max(whole, key=lambda s: float(np.mean(whole[s])))
-        codes = best_of({s: v for s, v in whole.items() if s.n_components == top.n_components})[:3]
+        at_rank = {s: v for s, v in whole.items() if s.n_components == top.n_components}
+        codes = best_of(at_rank, self.default)[:3]
         Zs = self.codes[codes]
         pairs = list(zip(self.folds, Zs, strict=False))  # a race may be cut short
         for normalize, C in product(self.grid.normalize, self.grid.C):
             setting = Setting(*codes, normalize, C)
             if setting not in scores:
                 scores[setting] = [fold.score(Z, C, normalize=normalize) for fold, Z in pairs]
-        best = best_of({s: values for s, values in scores.items() if s[:3] == codes})
+        on_codes = {s: values for s, values in scores.items() if s[:3] == codes}
+        best = best_of(on_codes, self.default)
         values = [fold.values(Z, best.C, normalize=best.normalize) for fold, Z in pairs]
         hidden = [fold.hidden for fold, _ in pairs]
         return Choice(best, scores, HeldOut(np.concatenate(hidden), np.concatenate(values)))
 
 
-def best_of(scores: dict[Setting, list[float]]) -> Setting:
+def best_of(scores: dict[Setting, list[float]], default: Setting = DEFAULT) -> Setting:
     """Return the candidate nearest the defaults among those as good as the best.
 
     As good is what cannot be told from the best by one standard error.
@@ -343,7 +354,7 @@ def best_of(scores: dict[Setting, list[float]]) -> Setting:
 
     def distance(setting: Setting) -> float:
         steps = [
-            abs(np.log((a + 1e-3) / (b + 1e-3))) for a, b in zip(setting, DEFAULT, strict=True)
+            abs(np.log((a + 1e-3) / (b + 1e-3))) for a, b in zip(setting, default, strict=True)
         ]
         return float(np.sum(np.minimum(steps, 10)))
 

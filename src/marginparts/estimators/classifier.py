@@ -19,7 +19,7 @@ from marginparts.factorization import check_init
 from marginparts.init import seed_of
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
-from marginparts.selection import Grid, Setting, choose
+from marginparts.selection import LAM_GRID, LAM_GRID_SEVERAL, Grid, Setting, choose
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,
@@ -230,7 +230,12 @@ class NMFAlphaClassifier(
 
     def _grid(self, labels: Labels, shape: tuple[int, int]) -> Grid:
         """Return the candidates, the number of parts among them."""
-        return Grid(n_components=(check_rank(self.n_components, shape),), **self._given())
+        return self._filled_grid(labels, (check_rank(self.n_components, shape),))
+
+    def _filled_grid(self, labels: Labels, ranks: tuple[int, ...]) -> Grid:
+        """Return the candidates given, and the usual ones for what is left open."""
+        lam = LAM_GRID_SEVERAL if labels.multilabel else LAM_GRID
+        return Grid(**{"n_components": ranks, "lam": lam, **self._given()})
 
     def _n_splits(self) -> int | None:
         """Return the number of folds, None for as many as suit the labels."""

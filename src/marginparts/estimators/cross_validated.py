@@ -147,7 +147,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         found = tuple(dict.fromkeys(check_rank(rank, shape) for rank in ranks))
         if not found:
             raise ValueError("n_components has no candidate; give at least one, or 'auto'.")
-        return Grid(n_components=found, **self._given())
+        return self._filled_grid(labels, found)
 
     def _n_splits(self) -> int | None:
         return None if self.cv is None else check_count(self.cv, "cv", least=2)
