@@ -348,11 +348,11 @@ def test_a_file_without_the_label_column_can_be_predicted(fitted, tmp_path):
 
 
 def test_what_is_predicted_does_not_depend_on_the_pieces(fitted, tmp_path, monkeypatch):
-    from marginparts.commands import use
+    from marginparts.commands import _console
 
     table, model = fitted
     run("predict", model, table, "--out", tmp_path / "whole.csv")
-    monkeypatch.setattr(use, "_BATCH", 7)
+    monkeypatch.setattr(_console, "BATCH", 7)
     run("predict", model, table, "--out", tmp_path / "pieces.csv")
     assert (tmp_path / "whole.csv").read_text() == (tmp_path / "pieces.csv").read_text()
 

@@ -24,7 +24,7 @@ _AT_ONCE = 4e6
 
 def top_columns(row: Any, n: int = 10) -> list[int]:
     """Return where the largest positive entries of a row (d,), dense or CSR, are."""
-    values = np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
+    values = _flat(row)
     few = np.argpartition(-values, min(n, len(values) - 1))[:n]
     order = few[np.argsort(-values[few], kind="stable")]
     return [int(j) for j in order if values[j] > 0]
@@ -32,8 +32,13 @@ def top_columns(row: Any, n: int = 10) -> list[int]:
 
 def top_features(row: Any, names: Any, n: int = 10) -> list[tuple[str, float]]:
     """Return the names and values of the largest positive entries of a row (d,)."""
-    values = np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
+    values = _flat(row)
     return [(str(names[j]), float(values[j])) for j in top_columns(values, n)]
+
+
+def _flat(row: Any) -> Array:
+    """Return a row (d,), dense or CSR, as a vector in float64."""
+    return np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
 
 
 def distinctive(components: Any, shares: Any = None) -> Array:

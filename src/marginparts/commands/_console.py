@@ -18,6 +18,13 @@ from rich.progress import TimeRemainingColumn as TimeLeft
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, for scripts.")]
+Encoding = Annotated[
+    str, typer.Option("--encoding", metavar="NAME", help="The encoding of text files.")
+]
+
+#: Samples in memory at a time.
+BATCH = 5_000
+
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model that 'marginparts fit' wrote.")
 ]
@@ -81,6 +88,14 @@ def refuse_same(source: Path | None, target: Path | None) -> None:
 
     if source and target and source.exists() and target.exists() and source.samefile(target):
         raise FileProblemError(f"{target} is the file that is read; give --out another name.")
+
+
+def watched(source: Any, shown: Progress, doing: str) -> Iterator[Any]:
+    """Yield the batches of a source, with a bar over its rows."""
+    task = shown.add_task(f"{doing} {source.path.name}", total=source.n_rows)
+    for batch in source.batches(BATCH):
+        yield batch
+        shown.advance(task, len(batch.labels))
 
 
 def bars(*more: ProgressColumn, quiet: bool = False) -> Progress:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from marginparts.commands._console import (
     AsJson,
+    Encoding,
     ModelFile,
     Quiet,
     bars,
@@ -21,6 +21,7 @@ from marginparts.commands._console import (
     refuse_same,
     sentences,
     show,
+    watched,
 )
 
 if TYPE_CHECKING:
@@ -126,9 +127,7 @@ def report(
             show_default="MODEL with the ending .html",
         ),
     ] = None,
-    encoding: Annotated[
-        str, typer.Option("--encoding", metavar="NAME", help="The encoding of text files.")
-    ] = "utf-8",
+    encoding: Encoding = "utf-8",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -150,14 +149,7 @@ def report(
         examples = None
         if file is not None:
             source = open_source(file, encoding=encoding, like=fitted.layout)
-            task = shown.add_task(f"looking through {file.name}", total=source.n_rows)
-
-            def batches() -> Iterator[Any]:
-                for batch in source.batches(5_000):
-                    yield batch
-                    shown.advance(task, len(batch.labels))
-
-            examples = find_examples(fitted, batches())
+            examples = find_examples(fitted, watched(source, shown, "looking through"))
         html = render(payload_of(fitted, examples))
         with written_beside(page, "w", encoding="utf-8") as target:
             target.write(html)

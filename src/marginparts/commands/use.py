@@ -15,6 +15,7 @@ from rich.table import Table
 
 from marginparts.commands._console import (
     AsJson,
+    Encoding,
     ModelFile,
     Quiet,
     bars,
@@ -23,6 +24,7 @@ from marginparts.commands._console import (
     refuse_same,
     sentences,
     show,
+    watched,
 )
 
 if TYPE_CHECKING:
@@ -32,18 +34,12 @@ if TYPE_CHECKING:
 DataFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Samples, in any format that 'fit' takes.")
 ]
-Encoding = Annotated[
-    str, typer.Option("--encoding", metavar="NAME", help="The encoding of text files.")
-]
 Text = Annotated[
     str | None,
     typer.Option(
         "--text", metavar="COLUMN", help="The column of texts.", show_default="as in the fit"
     ),
 ]
-
-#: Samples in memory at a time.
-_BATCH = 5_000
 
 
 @contextmanager
@@ -59,14 +55,7 @@ def _opened(
     model = load_model(model_path)
     source = open_source(file, text=text, encoding=encoding, like=model.layout)
     with bars(quiet=quiet) as shown:
-        task = shown.add_task(f"{doing} {file.name}", total=source.n_rows)
-
-        def batches() -> Iterator[Batch]:
-            for batch in source.batches(_BATCH):
-                yield batch
-                shown.advance(task, len(batch.labels))
-
-        yield model, batches()
+        yield model, watched(source, shown, doing)
 
 
 PREDICT_EPILOG = """Examples:
