@@ -19,6 +19,8 @@ FLOORS = [
     ["backends._numba_kernels"],
     ["backends._numba_sweep"],
     ["backends.reference", "backends.numba_cpu", "backends.triton_csr"],
+    ["backends._torch_launch", "backends._torch_graphs"],
+    ["backends._torch_dense"],
     ["backends.torch_gpu"],
     ["models", "models.nmf_alpha", "models.least_squares", "geometry"],
     ["models.lee2010", "models.liu_wu2010"],
@@ -103,7 +105,10 @@ NEVER_AT_THE_TOP = {
 }
 
 #: The files of the GPU backend, which is imported when it is asked for.
-GPU = {"backends.torch_gpu", "backends.triton_csr"}
+GPU = {
+    *("backends.torch_gpu", "backends.triton_csr"),
+    *("backends._torch_dense", "backends._torch_graphs", "backends._torch_launch"),
+}
 
 MAY_PRINT = {"cli"}
 

@@ -9,7 +9,10 @@ import pytest
 import marginparts
 
 #: Modules of extras that need not be installed.
-EXTRAS = {"marginparts.backends.torch_gpu", "marginparts.backends.triton_csr"}
+EXTRAS = {
+    f"marginparts.backends.{name}"
+    for name in ("torch_gpu", "triton_csr", "_torch_dense", "_torch_graphs", "_torch_launch")
+}
 
 MODULES = [
     module.name

@@ -23,6 +23,7 @@ from marginparts.backends.reference import ReferenceBackend
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
 torch_gpu = pytest.importorskip("marginparts.backends.torch_gpu")
+torch_dense = pytest.importorskip("marginparts.backends._torch_dense")
 
 HAS_GPU = torch.cuda.is_available()
 REFERENCE = ReferenceBackend()
@@ -36,7 +37,7 @@ kinds = pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.fixture
 def backend(monkeypatch):
     monkeypatch.setattr(torch_gpu, "_SHORTEST", 4)  # so that rows are cut
-    monkeypatch.setattr(torch_gpu, "_BLOCK", 20)
+    monkeypatch.setattr(torch_dense, "_BLOCK", 20)
     return torch_gpu.TorchBackend("cuda" if HAS_GPU else "cpu")
 
 

@@ -6,8 +6,6 @@ card; the host waits for it only at a look at the loss.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,9 +16,16 @@ import torch
 from marginparts._types import Array, Step
 from marginparts.backends import Also, Plus
 from marginparts.backends._common import relative_violation, tiny
+from marginparts.backends._torch_dense import (
+    DenseMatrix,
+    dense_half_step,
+    dense_log_terms,
+    dense_ratio_matmul,
+)
+from marginparts.backends._torch_graphs import Recorded
+from marginparts.backends._torch_launch import NUMPY, TORCH, launch
 from marginparts.backends.triton_csr import (
     column_sums_kernel,
-    dense_ratio_kernel,
     log_terms_kernel,
     long_rows_kernel,
     pieces_kernel,
@@ -32,22 +37,6 @@ _SHORTEST, _LONGEST, _ENOUGH_PIECES = 32, 512, 1 << 13
 
 #: Partial sums of a column sum.
 _SUMS = 1024
-
-#: Columns of factors up to which the dense kernel keeps its tiles in registers, and the programs
-#: that it needs to fill the card.
-_FUSED_COLUMNS, _SHARES = 128, 1024
-
-#: How often an update occurs before it is recorded.
-_WORTH_RECORDING = 3
-
-#: Entries of a dense block: temporaries of this size, and no larger.
-_BLOCK = 1 << 27
-
-_TORCH: dict[Any, Any] = {
-    np.dtype(np.float32): torch.float32,
-    np.dtype(np.float64): torch.float64,
-}
-_NUMPY: dict[Any, Any] = {kind: dtype for dtype, kind in _TORCH.items()}
 
 
 class Pieces(NamedTuple):
@@ -148,32 +137,6 @@ def cut_rows(indptr: Any) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-class DenseMatrix:
-    """A dense matrix on the device, or the transpose of one."""
-
-    def __init__(self, X: Any, transposed: bool = False) -> None:
-        self.X, self.transposed = X, transposed
-        self.shape: tuple[int, ...] = tuple(X.shape[::-1] if transposed else X.shape)
-
-    @property
-    def T(self) -> DenseMatrix:
-        """The transpose, a view."""
-        return DenseMatrix(self.X, not self.transposed)
-
-    def blocks(self) -> Iterator[slice]:
-        """Slices of samples with a bounded number of entries."""
-        n, d = self.X.shape
-        step = max(1, _BLOCK // max(d, 1))
-        return (slice(start, min(start + step, n)) for start in range(0, n, step))
-
-    def __matmul__(self, B: Any) -> Any:
-        X = self.X.T if self.transposed else self.X
-        if isinstance(B, torch.Tensor):
-            return X @ B
-        moved = torch.from_numpy(np.ascontiguousarray(B)).to(X.device, X.dtype)
-        return (X @ moved).cpu().numpy()
-
-
 class TorchBackend:
     """Torch tensors and Triton kernels, for CSR and dense data.
 
@@ -211,7 +174,7 @@ class TorchBackend:
         """Return a copy on the device, its rows a multiple of 16 bytes long."""
         grain = 16 // A.itemsize
         width = -(-A.shape[1] // grain) * grain
-        moved = torch.zeros((len(A), width), dtype=_TORCH[A.dtype], device=self.device)
+        moved = torch.zeros((len(A), width), dtype=TORCH[A.dtype], device=self.device)
         moved[:, : A.shape[1]] = torch.from_numpy(np.ascontiguousarray(A)).to(self.device)
         return moved
 
@@ -225,7 +188,7 @@ class TorchBackend:
         rows = max(-(-n // _SUMS), 8)
         sums = torch.empty((max(-(-n // rows), 1), r), dtype=torch.float64, device=A.device)
         tile = _tile(r)
-        _launch(column_sums_kernel, (len(sums),), (A, sums, n, rows, r), tile)
+        launch(column_sums_kernel, (len(sums),), (A, sums, n, rows, r), tile)
         return sums.sum(0)
 
     def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
@@ -236,14 +199,14 @@ class TorchBackend:
     def ratio_matmul(self, X: Any, A: Any, B: Any) -> Any:
         """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
         if isinstance(X, DenseMatrix):
-            return _dense_ratio_matmul(X, A, B)
+            return dense_ratio_matmul(X, A, B)
         return _Launch(X, A, B).run(step=False)
 
     def divergence(self, X: Any, A: Any, B: Any) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
         total = self.column_sums(A) @ self.column_sums(B)
         if isinstance(X, DenseMatrix):
-            return float(total + _dense_log_terms(X, A, B))
+            return float(total + dense_log_terms(X, A, B))
         return float(total + _Launch(X, A, B).log_terms())
 
     def half_step(
@@ -261,54 +224,12 @@ class TorchBackend:
     ) -> Step:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if isinstance(X, DenseMatrix):
-            return _dense_half_step(self, X, A, B, den, weight, also, plus, gauge)
-        launch = _Launch(X, A, B, den=den, weight=weight, also=also, plus=plus, gauge=gauge)
-        new = launch.run(step=True, out=out)
+            return dense_half_step(X, A, B, den, weight, also, plus, gauge)
+        passed = _Launch(X, A, B, den=den, weight=weight, also=also, plus=plus, gauge=gauge)
+        new = passed.run(step=True, out=out)
         if not gauge:
             return Step(new)
-        return Step(new, relative_violation(*launch.gauge.sum(0).tolist()))
-
-
-class Recorded:
-    """A problem whose updates are recorded as CUDA graphs, and from then on replayed.
-
-    An update is a dozen launches, which take the host longer than a small problem takes the card.
-    A run writes its factors to the same few arrays over and over, so each combination of them is
-    recorded when it has occurred a few times: a recording is worth several updates, and the first
-    one compiles kernels and moves data. An update that is gauged, or has no place to be written
-    to, runs as it is.
-    """
-
-    def __init__(self, problem: Any) -> None:
-        self.problem = problem
-        self.seen: Counter[Any] = Counter()
-        self.graphs: dict[Any, Any] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.problem, name)
-
-    def update(self, state: Any, block: str, out: Any = None, gauge: bool = False) -> Step:
-        """Return the update of the problem."""
-        if gauge or out is None:
-            return self._plain(state, block, out, gauge)
-        places = tuple(state[name].data_ptr() for name in self.problem.blocks)
-        key = (block, places, out.data_ptr(), self.problem.lam)
-        self.seen[key] += 1
-        if self.seen[key] <= _WORTH_RECORDING:
-            return self._plain(state, block, out, gauge)
-        if key not in self.graphs:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self._plain(state, block, out, gauge)
-            self.graphs[key] = graph
-        self.graphs[key].replay()
-        return Step(out)
-
-    def _plain(self, state: Any, block: str, out: Any, gauge: bool) -> Step:
-        found: Step = self.problem.update(state, block, out=out, gauge=gauge)
-        if out is not None and found.factor is not out:
-            out.copy_(found.factor)
-        return found
+        return Step(new, relative_violation(*passed.gauge.sum(0).tolist()))
 
 
 class _Launch:
@@ -333,7 +254,7 @@ class _Launch:
         if gauge:
             self.gauge = torch.empty((X.shape[0], 2), dtype=torch.float64, device=B.device)
         self.flags = {
-            "FLOOR": tiny(_NUMPY[B.dtype]), "WIDE": max(X.shape) * B.shape[1] >= 2**31,
+            "FLOOR": tiny(NUMPY[B.dtype]), "WIDE": max(X.shape) * B.shape[1] >= 2**31,
             **_tile(B.shape[1]),
         }  # fmt: skip
 
@@ -356,16 +277,16 @@ class _Launch:
         flags = {
             "RATIO": self.A is not None, "STEP": step, "WEIGHT": self.weight is not None,
             "ALSO": self.also is not None, "PLUS": self.plus is not None,
-            "GAUGE": self.gauge is not B, "TINY": float(np.finfo(_NUMPY[B.dtype]).tiny),
+            "GAUGE": self.gauge is not B, "TINY": float(np.finfo(NUMPY[B.dtype]).tiny),
             **self.flags,
         }  # fmt: skip
         own = (pieces.row, pieces.start, pieces.stop, pieces.slot, indices, values, A, B)
-        _launch(pieces_kernel, (len(pieces.row),), (*own, *common), flags)
+        launch(pieces_kernel, (len(pieces.row),), (*own, *common), flags)
         if pieces.n_slots:
             # few programs, each with many rows to add: more of them at a time
             flags = {**flags, "K": 16, "num_warps": 4}
             args = (pieces.long_row, pieces.first_slot, A, *common)
-            _launch(long_rows_kernel, (len(pieces.long_row),), args, flags)
+            launch(long_rows_kernel, (len(pieces.long_row),), args, flags)
         return out
 
     def _more(self, term: Any) -> tuple[Any, ...]:
@@ -382,33 +303,8 @@ class _Launch:
         terms = torch.empty(len(pieces.row), dtype=torch.float64, device=self.B.device)
         own = (pieces.row, pieces.start, pieces.stop, indices, values, self.A, self.B)
         args = (*own, terms, self.B.shape[1])
-        _launch(log_terms_kernel, (len(pieces.row),), args, self.flags)
+        launch(log_terms_kernel, (len(pieces.row),), args, self.flags)
         return terms.sum()
-
-
-#: Kernels as they were compiled for arguments of some kinds.
-_compiled: dict[Any, tuple[Any, list[Any]]] = {}
-
-
-def _launch(
-    kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], flags: dict[str, Any]
-) -> None:
-    """Launch a kernel; from the second time on without asking which version of it fits.
-
-    Triton looks at every argument of every launch, which takes longer than a small kernel. What it
-    would find is known here: types and whole numbers are in the key, and all arrays are aligned.
-    """
-    kinds = tuple(a.dtype if isinstance(a, torch.Tensor) else type(a) is int and a for a in args)
-    key = (kernel, args[0].device, kinds, tuple(flags.values()))
-    found = _compiled.get(key)
-    if found is None:
-        compiled = kernel[grid](*args, **flags)
-        if compiled is not None:  # the interpreter compiles nothing
-            constants = [flags[name] for name in kernel.arg_names[len(args) :]]
-            _compiled[key] = compiled, constants
-        return
-    compiled, constants = found
-    compiled[(*grid, 1, 1)[:3]](*args, *constants)
 
 
 def _split(term: Any) -> tuple[float, float]:
@@ -427,88 +323,3 @@ def _tile(r: int) -> dict[str, int]:
     R = max(16, 1 << (r - 1).bit_length())
     entries = 1024 if R <= 128 else 512
     return {"R": R, "K": max(2, min(32, entries // R)), "num_warps": 1 if R <= 512 else 4}
-
-
-def _dense_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
-    """Return ``(X / (A @ B.T)) @ B``: fused in single precision, in blocks of samples otherwise."""
-    if A.dtype == torch.float32 and A.shape[1] <= _FUSED_COLUMNS:
-        return _fused_ratio_matmul(X, A, B)
-    floor = tiny(_NUMPY[A.dtype])
-    if not X.transposed:
-        out = torch.empty_like(A)
-        for rows in X.blocks():
-            torch.matmul(_ratio(X.X[rows], A[rows] @ B.T, floor), B, out=out[rows])
-        return out
-    sums = torch.zeros_like(A, dtype=torch.float64)
-    for rows in X.blocks():
-        sums += _ratio(X.X[rows], B[rows] @ A.T, floor).T @ B[rows]
-    return sums.to(A.dtype)
-
-
-def _fused_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
-    """The same in one kernel: neither ``A @ B.T`` nor the ratio is ever written."""
-    (n, d), r = X.shape, A.shape[1]
-    strides = X.X.stride()[::-1] if X.transposed else X.X.stride()
-    # measured on an H200: of a matrix that is read along its columns more of them at a time
-    tile = {"M": 32, "N": 64 if X.transposed else 32, "R": max(16, 1 << (r - 1).bit_length())}
-    blocks = -(-n // tile["M"])
-    # few rows (the features) are shared out along the columns, so that all of the card has work
-    shares = max(1, min(_SHARES // blocks, -(-d // (4 * tile["N"]))))
-    span = -(-d // (shares * tile["N"])) * tile["N"]
-    shares = -(-d // span)
-    partial = torch.empty((shares, n, r), dtype=A.dtype, device=A.device)
-    args = (X.X, A.contiguous(), B.contiguous(), partial, n, d, *strides, r, span)
-    flags = {"FLOOR": tiny(_NUMPY[A.dtype]), **tile, "num_warps": 4, "num_stages": 3}
-    _launch(dense_ratio_kernel, (blocks, shares), args, flags)
-    return partial[0] if shares == 1 else partial.sum(0, dtype=torch.float64).to(A.dtype)
-
-
-def _ratio(X: Any, fitted: Any, floor: float) -> Any:
-    """Write ``X / fitted`` over ``fitted``, and 0 where the fit is 0."""
-    empty = fitted <= floor
-    return torch.div(X, fitted, out=fitted).masked_fill_(empty, 0.0)
-
-
-def _dense_log_terms(X: DenseMatrix, A: Any, B: Any) -> Any:
-    """Return the sum of ``x log(x / a.b) - x`` over the nonzeros."""
-    samples, features = (B, A) if X.transposed else (A, B)
-    floor = tiny(_NUMPY[A.dtype])
-    total = torch.zeros((), dtype=torch.float64, device=A.device)
-    for rows in X.blocks():
-        x = X.X[rows]
-        fitted = samples[rows] @ features.T
-        seen = (fitted > floor) & (x > 0)
-        terms = torch.where(seen, x * torch.log(x / fitted) - x, torch.zeros_like(x))
-        total += terms.sum(dtype=torch.float64)
-    return total
-
-
-def _dense_half_step(
-    backend: TorchBackend,
-    X: DenseMatrix,
-    A: Any,
-    B: Any,
-    den: Any,
-    weight: Any,
-    also: Also | None,
-    plus: Plus | None,
-    gauge: bool,
-) -> Step:
-    """The numerator through matrix products, then the update."""
-    numerator = _dense_ratio_matmul(X, A, B)
-    if also is not None:
-        numerator += also.weight * backend.ratio_matmul(also.X, A, also.B)
-    if plus is not None:
-        numerator += plus.weight * (plus.S @ plus.T)
-    alive = den >= np.finfo(_NUMPY[A.dtype]).tiny
-    inverse = torch.where(alive, 1 / den, torch.zeros_like(den)).to(A.dtype)
-    heavy = 1.0 if weight is None else weight.to(A.dtype)[:, None]
-    step = A * numerator * inverse / heavy
-    if not gauge:
-        return Step(step)
-    share = heavy * den.to(A.dtype)
-    mass = (A * numerator).sum(1, dtype=torch.float64)[:, None]
-    larger = torch.maximum(share.expand_as(numerator) if weight is None else share, numerator)
-    slope = torch.where(larger > 0, (share - numerator) / larger, torch.zeros_like(larger))
-    gap = torch.minimum((A * share).double(), mass * slope.double()).abs().amax(1)
-    return Step(step, relative_violation(float(mass.sum()), float(gap.sum())))
