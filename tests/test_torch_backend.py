@@ -140,7 +140,9 @@ def test_padded_columns_stay_zero(backend):
 def test_rows_are_cut_into_pieces_that_cover_them(monkeypatch):
     monkeypatch.setattr(torch_gpu, "_SHORTEST", 4)
     indptr = np.array([0, 0, 3, 13, 17, 26])
-    row, start, stop, slot, long_row, first_slot, n_slots = torch_gpu.cut_rows(indptr)
+    row, start, stop, slot, long_row, first_slot, n_slots = torch_gpu.cut_rows(
+        indptr, np.arange(26)
+    )
     covered = sorted((int(r), p) for r, a, b in zip(row, start, stop, strict=True)
                      for p in range(a, b))  # fmt: skip
     assert covered == [(r, p) for r in range(5) for p in range(indptr[r], indptr[r + 1])]

@@ -151,9 +151,10 @@ def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
 
     Parameters
     ----------
-    name : {"auto", "numba", "torch", "reference"} or Backend
+    name : {"auto", "numba", "torch", "torch-half", "reference"} or Backend
         ``"auto"`` is the GPU where there is one and the work is large enough to pay, and the CPU
-        otherwise; an object is taken as it is.
+        otherwise; ``"torch-half"`` gathers numbers of half the width from sparse data; an object is
+        taken as it is.
     work : int
         Nonzeros of the data times rank, for ``"auto"``.
     """
@@ -162,8 +163,8 @@ def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
     if name == "auto":
         name = "torch" if work >= _GPU_PAYS and _has_gpu() else "numba"
         logger.info("backend %s (for 'auto', %.1e multiplications a pass)", name, work)
-    if name == "torch":
-        return _torch_backend()
+    if name in ("torch", "torch-half"):
+        return _torch_backend(half=name == "torch-half")
     if name == "numba":
         from marginparts.backends import numba_cpu
 
@@ -173,7 +174,8 @@ def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
 
         return reference.ReferenceBackend()
     raise ValueError(
-        f"backend={name!r} is unknown; choose 'auto', 'numba', 'torch' or 'reference'."
+        f"backend={name!r} is unknown; choose 'auto', 'numba', 'torch', 'torch-half' or "
+        "'reference'."
     )
 
 
@@ -188,7 +190,7 @@ def _has_gpu() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def _torch_backend() -> Backend:
+def _torch_backend(half: bool) -> Backend:
     try:
         import torch
 
@@ -199,4 +201,4 @@ def _torch_backend() -> Backend:
         ) from error
     if not torch.cuda.is_available():
         raise ValueError("backend='torch' needs a GPU, and torch sees none; use 'numba'.")
-    return torch_gpu.TorchBackend()
+    return torch_gpu.TorchBackend(half=half)

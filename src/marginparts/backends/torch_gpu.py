@@ -23,7 +23,7 @@ from marginparts.backends._torch_dense import (
     dense_ratio_matmul,
 )
 from marginparts.backends._torch_graphs import Recorded
-from marginparts.backends._torch_launch import NUMPY, TORCH, launch
+from marginparts.backends._torch_launch import NUMPY, TORCH, half_width, launch
 from marginparts.backends.triton_csr import (
     column_sums_kernel,
     log_terms_kernel,
@@ -33,10 +33,10 @@ from marginparts.backends.triton_csr import (
 
 #: Nonzeros of a piece, at least and at most: longer rows are cut. A matrix with few rows is cut
 #: finer, into so many pieces that all of the card has work.
-_SHORTEST, _LONGEST, _ENOUGH_PIECES = 32, 512, 1 << 13
+_SHORTEST, _LONGEST, _ENOUGH_PIECES = 32, 512, 1 << 11
 
-#: Partial sums of a column sum.
-_SUMS = 1024
+#: Partial sums of a column sum, and the rows below which there is one.
+_SUMS, _FEW = 1024, 256
 
 
 class Pieces(NamedTuple):
@@ -80,8 +80,8 @@ class SparseMatrix:
 
     @cached_property
     def pieces(self) -> Pieces:
-        """The cut of the rows, the longest pieces first so that none is waited for."""
-        found = cut_rows(self.host.indptr)
+        """The cut of the rows, in the order in which the card takes them."""
+        found = cut_rows(self.host.indptr, self.host.indices)
         return Pieces._make([*map(self._moved, found[:-1]), found[-1]])
 
     def room(self, n_slots: int, r: int, dtype: Any) -> Any:
@@ -103,8 +103,12 @@ class SparseMatrix:
         return _Launch(self, None, moved).run(step=False).cpu().numpy()
 
 
-def cut_rows(indptr: Any) -> tuple[Any, ...]:
-    """Cut rows into pieces that are not too long.
+def cut_rows(indptr: Any, indices: Any) -> tuple[Any, ...]:
+    """Cut rows into pieces that are not too long, and order them.
+
+    The pieces of long rows come first, by their first column: those that run at one time gather
+    the same rows of the other factor, which then stay in the card's cache. Whole rows follow, the
+    longest first, so that none is waited for.
 
     Returns
     -------
@@ -126,7 +130,8 @@ def cut_rows(indptr: Any) -> tuple[Any, ...]:
     stop = np.minimum(start + piece, indptr[row + 1])
     is_long = counts[row] > 1
     slot = np.where(is_long, np.cumsum(is_long) - 1, -1)
-    order = np.argsort(-(stop - start), kind="stable")
+    first_column = indices[np.where(is_long, start, 0)] if len(indices) else np.zeros(len(row))
+    order = np.lexsort((np.where(is_long, first_column, start - stop), ~is_long))
     long_row = np.flatnonzero(counts > 1)
     first_slot = np.concatenate([[0], np.cumsum(counts[long_row])])
     index = np.int32 if indptr[-1] < 2**31 else np.int64
@@ -144,12 +149,19 @@ class TorchBackend:
     ----------
     device : str or None
         None is the first GPU.
+    half : bool
+        Whether updates of sparse float32 data gather rows of half the width: half of the bytes,
+        for updates good to eight bits. Factors, sums and the loss keep theirs.
     """
 
-    name = "torch"
-
-    def __init__(self, device: str | None = None) -> None:
+    def __init__(self, device: str | None = None, half: bool = False) -> None:
         self.device = torch.device(device or "cuda")
+        self.half = half
+
+    @property
+    def name(self) -> str:
+        """What `get_backend` calls it."""
+        return "torch-half" if self.half else "torch"
 
     def recorded(self, problem: Any) -> Any:
         """Return the problem with updates that are replayed; on a CPU there is nothing to gain."""
@@ -185,11 +197,11 @@ class TorchBackend:
     def column_sums(self, A: Any) -> Any:
         """Return the sums over rows in float64, on the device."""
         n, r = A.shape
-        rows = max(-(-n // _SUMS), 8)
-        sums = torch.empty((max(-(-n // rows), 1), r), dtype=torch.float64, device=A.device)
-        tile = _tile(r)
+        rows = n if n <= _FEW else -(-n // _SUMS)
+        sums = torch.empty((-(-n // rows), r), dtype=torch.float64, device=A.device)
+        tile = {**_tile(r), **_many(r)} if n <= _FEW else _tile(r)
         launch(column_sums_kernel, (len(sums),), (A, sums, n, rows, r), tile)
-        return sums.sum(0)
+        return sums.sum(0) if len(sums) > 1 else sums[0]
 
     def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
         """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
@@ -200,7 +212,11 @@ class TorchBackend:
         """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
         if isinstance(X, DenseMatrix):
             return dense_ratio_matmul(X, A, B)
-        return _Launch(X, A, B).run(step=False)
+        return _Launch(X, A, self._gathered(B)).run(step=False)
+
+    def _gathered(self, B: Any) -> Any:
+        """Return a factor as its rows are gathered."""
+        return B.to(half_width(B)) if self.half and B.dtype == torch.float32 else B
 
     def divergence(self, X: Any, A: Any, B: Any) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
@@ -225,7 +241,7 @@ class TorchBackend:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if isinstance(X, DenseMatrix):
             return dense_half_step(X, A, B, den, weight, also, plus, gauge)
-        passed = _Launch(X, A, B, den=den, weight=weight, also=also, plus=plus, gauge=gauge)
+        passed = _Launch(X, A, self._gathered(B), den=den, weight=weight, also=also, plus=plus, gauge=gauge)
         new = passed.run(step=True, out=out)
         if not gauge:
             return Step(new)
@@ -250,11 +266,12 @@ class _Launch:
         self.X, self.A, self.B = X, A, B.contiguous()
         self.den, self.weight = den, weight
         self.also, self.plus = also, plus
+        self.dtype = X.arrays[2].dtype
         self.gauge = B
         if gauge:
             self.gauge = torch.empty((X.shape[0], 2), dtype=torch.float64, device=B.device)
         self.flags = {
-            "FLOOR": tiny(NUMPY[B.dtype]), "WIDE": max(X.shape) * B.shape[1] >= 2**31,
+            "FLOOR": tiny(NUMPY[self.dtype]), "WIDE": max(X.shape) * B.shape[1] >= 2**31,
             **_tile(B.shape[1]),
         }  # fmt: skip
 
@@ -263,11 +280,11 @@ class _Launch:
         X, B, pieces = self.X, self.B, self.X.pieces
         r = B.shape[1]
         if out is None:
-            out = torch.empty((X.shape[0], r), dtype=B.dtype, device=B.device)
+            out = torch.empty((X.shape[0], r), dtype=self.dtype, device=B.device)
         if not X.shape[0]:
             return out
         _, indices, values = X.arrays
-        partial = X.room(pieces.n_slots, r, B.dtype)
+        partial = X.room(pieces.n_slots, r, self.dtype)
         A = B if self.A is None else self.A
         common = (
             B if self.den is None else self.den, B if self.weight is None else self.weight,
@@ -277,14 +294,13 @@ class _Launch:
         flags = {
             "RATIO": self.A is not None, "STEP": step, "WEIGHT": self.weight is not None,
             "ALSO": self.also is not None, "PLUS": self.plus is not None,
-            "GAUGE": self.gauge is not B, "TINY": float(np.finfo(NUMPY[B.dtype]).tiny),
+            "GAUGE": self.gauge is not B, "TINY": float(np.finfo(NUMPY[self.dtype]).tiny),
             **self.flags,
         }  # fmt: skip
         own = (pieces.row, pieces.start, pieces.stop, pieces.slot, indices, values, A, B)
         launch(pieces_kernel, (len(pieces.row),), (*own, *common), flags)
         if pieces.n_slots:
-            # few programs, each with many rows to add: more of them at a time
-            flags = {**flags, "K": 16, "num_warps": 4}
+            flags = {**flags, **_many(r)}
             args = (pieces.long_row, pieces.first_slot, A, *common)
             launch(long_rows_kernel, (len(pieces.long_row),), args, flags)
         return out
@@ -323,3 +339,8 @@ def _tile(r: int) -> dict[str, int]:
     R = max(16, 1 << (r - 1).bit_length())
     entries = 1024 if R <= 128 else 512
     return {"R": R, "K": max(2, min(32, entries // R)), "num_warps": 1 if R <= 512 else 4}
+
+
+def _many(r: int) -> dict[str, int]:
+    """Return what of `_tile` is different where few programs have many rows to add."""
+    return {"K": max(2, 2048 // _tile(r)["R"]), "num_warps": 4}

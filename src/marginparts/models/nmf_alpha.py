@@ -9,7 +9,7 @@ or without S this is plain NMF. Letters and shapes: ``docs/notation.md``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
@@ -45,6 +45,7 @@ class NMFAlphaProblem:
     lam: float = 0.0
     sweeps: int = 1
     settled: float = 0.0
+    _row_weights: dict[float, Array] = field(default_factory=dict, repr=False)
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
 
@@ -61,8 +62,10 @@ class NMFAlphaProblem:
 
     @property
     def row_weight(self) -> Array:
-        """``1 + lam * s`` (n,): the row part of eq. 16's denominator."""
-        return 1 + self.lam * self.s
+        """``1 + lam * s`` (n,): the row part of eq. 16's denominator, made once for each lam."""
+        if self.lam not in self._row_weights:
+            self._row_weights[self.lam] = 1 + self.lam * self.s
+        return self._row_weights[self.lam]
 
     @property
     def default_solver(self) -> str:
