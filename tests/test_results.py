@@ -114,3 +114,46 @@ def test_open_goal_follows_from_the_records_and_is_on_the_page(curves):
             assert cells[0] == told(row)
             assert cells[1] == str(row["dims"])
             assert cells[2].startswith(told(row["best_raw"]))
+
+
+GPU = Results(ROOT / "results", backend="torch")
+
+
+@pytest.fixture(scope="module")
+def gpu_points():
+    """What was chosen on a GPU beside what was chosen on a CPU, by data, share and method."""
+    studies = [study for study in plan.TABLE_2 if GPU.store(study).path.exists()]
+    on_gpu, on_cpu = (
+        tables.curves(record for study in studies for record in results.store(study))
+        for results in (GPU, RESULTS)
+    )
+    return {
+        (cell.data, cell.share, method): (
+            tables.chosen(points),
+            tables.chosen(on_cpu[cell][method]),
+        )
+        for cell, found in on_gpu.items()
+        for method, points in found.items()
+    }
+
+
+def test_a_gpu_finds_what_a_cpu_finds(gpu_points):
+    cells = {key[:2] for key in gpu_points}
+    assert len(cells) == 6, "MNIST and News at three shares of labels"
+    for key, (gpu, cpu) in gpu_points.items():
+        assert gpu.splits == cpu.splits == len(plan.SPLITS), key
+        assert abs(gpu.test - cpu.test) <= cpu.std, key
+
+
+def test_the_page_has_the_gpu_results(gpu_points):
+    heading, *rows = rows_after("## On a GPU")
+    columns = ("nmf_alpha", "nmf", "liu_wu2010")
+    assert heading == ["data, labels", *(METHODS[name].title for name in columns)]
+    expected = [
+        [f"{data}, {share}", *(
+            f"{gpu.test:.1f} ({cpu.test:.1f} ± {cpu.std:.1f})"
+            for gpu, cpu in (gpu_points[data, share, name] for name in columns)
+        )]
+        for data, share in dict.fromkeys(key[:2] for key in gpu_points)
+    ]  # fmt: skip
+    assert rows == expected

@@ -13,6 +13,7 @@ TORCH: dict[Any, Any] = {
 }
 NUMPY: dict[Any, Any] = {kind: dtype for dtype, kind in TORCH.items()}
 
+
 def half_width(A: Any) -> Any:
     """Return the type of half the width: on a CPU one that Triton's interpreter can multiply."""
     return torch.bfloat16 if A.is_cuda else torch.float16

@@ -241,7 +241,9 @@ class TorchBackend:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if isinstance(X, DenseMatrix):
             return dense_half_step(X, A, B, den, weight, also, plus, gauge)
-        passed = _Launch(X, A, self._gathered(B), den=den, weight=weight, also=also, plus=plus, gauge=gauge)
+        passed = _Launch(
+            X, A, self._gathered(B), den=den, weight=weight, also=also, plus=plus, gauge=gauge
+        )
         new = passed.run(step=True, out=out)
         if not gauge:
             return Step(new)

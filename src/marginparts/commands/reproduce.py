@@ -62,6 +62,15 @@ def reproduce(
         typer.Option("--results", metavar="DIR", help="The folder of records, tables and figures."),
     ] = Path("results"),
     data_dir: DataDir = None,
+    backend: Annotated[
+        str,
+        typer.Option(
+            "--backend",
+            metavar="NAME",
+            help="Where factorizations run: numba, torch (a GPU, shared by the processes) or "
+            "reference. Records of another than numba are kept in a folder of its name.",
+        ),
+    ] = "numba",
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", metavar="N", min=1, help="Processes.", show_default="one a core"),
@@ -87,6 +96,7 @@ def reproduce(
     marginparts reproduce fig3 --show;
     marginparts reproduce table2 --method sklearn.decomposition:TruncatedSVD
     """
+    from marginparts.backends import get_backend
     from marginparts.experiments.registry import method_named
     from marginparts.experiments.reproduce import Results
 
@@ -95,7 +105,11 @@ def reproduce(
             method_named(name)
         except ValueError as error:
             _fail(str(error), 2)
-    found = Results(results, data_dir, quick, tuple(method or ()))
+    try:
+        get_backend(backend)
+    except (ValueError, ImportError) as error:
+        _fail(str(error), 2)
+    found = Results(results, data_dir, quick, tuple(method or ()), backend)
     targets = PAPER if target is Target.all else (target,)
     _check_data(targets, data)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes

@@ -193,7 +193,9 @@ def nmf(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid
     """NMF with the I-divergence (eqs. 2-4)."""
     for rank in ranks:
         H, V = start_from("random", trial.X_train, rank, trial.seed)
-        found = factorize(trial.X_train, H, V, solver="mue", max_iter=grid.max_iter)
+        found = factorize(
+            trial.X_train, H, V, solver="mue", max_iter=grid.max_iter, backend=trial.backend
+        )  # fmt: skip
         for codes in mapped(trial, fractions, found.V, {"rank": rank}, grid):
             yield from score_codes(trial, fractions, codes, grid.costs)
 
@@ -220,7 +222,7 @@ def nmf_alpha(
         H, V = start_from(init, trial.X_train, rank, trial.seed, labels)
         path = factorize_path(
             trial.X_train, H, V, S=S, lams=grid.lams if scale else grid.literal_lams,
-            max_iter=grid.max_iter, warm_iter=grid.warm_iter,
+            max_iter=grid.max_iter, warm_iter=grid.warm_iter, backend=trial.backend,
         )  # fmt: skip
         for lam, found in path:
             setting = {"rank": rank, "lam": lam, "direction_C": C}
@@ -241,7 +243,10 @@ def mapped(
     V = parts_of(V).T.copy()
     root = gram_root(V).astype(V.dtype) if gram else np.eye(V.shape[1], dtype=V.dtype)
     known = trial.X_train[: trial.n_labeled(max(fractions))]
-    maps = [map_rows_each(X, V, grid.map_iters) for X in (known, trial.X_validation, trial.X_test)]
+    maps = [
+        map_rows_each(X, V, grid.map_iters, trial.backend)
+        for X in (known, trial.X_validation, trial.X_test)
+    ]
     for n, *each in zip(grid.map_iters, *maps, strict=True):
         yield Codes({**setting, "map_iter": n}, *(H @ root for H in each))
 
@@ -274,7 +279,9 @@ def _squared_loss(
     for fraction in fractions:
         y, m = trial.labels(fraction).codes, trial.n_labeled(fraction)
         for rank in ranks:
-            model = make(rank, max_iter=grid.max_iter, random_state=trial.seed)
+            model = make(
+                rank, max_iter=grid.max_iter, random_state=trial.seed, backend=trial.backend
+            )
             model.fit(trial.X_train, y)
             for n in grid.map_iters:
                 model.set_params(map_iter=n)

@@ -62,8 +62,9 @@ def _class_sum_codes(trial: Trial, labels: Labels, rank: int, grid: Grid) -> Ite
     S = find_directions(trial.X_train, labels, source="class", seed=trial.seed).S
     H, V = start_from("auto", trial.X_train, rank, trial.seed, labels)
     path = factorize_path(
-        trial.X_train, H, V, S=S, lams=grid.lams, max_iter=grid.max_iter, warm_iter=grid.warm_iter
-    )
+        trial.X_train, H, V, S=S, lams=grid.lams, max_iter=grid.max_iter,
+        warm_iter=grid.warm_iter, backend=trial.backend,
+    )  # fmt: skip
     for lam, found in path:
         yield from mapped(trial, (1.0,), found.V, {"rank": rank, "lam": lam}, grid)
 
@@ -82,7 +83,9 @@ def transductive_parts(
         each = []
         for start in range(STARTS):
             H, V = start_from("auto", trial.X_train, rank, STARTS * trial.seed + start, labels)
-            V = factorize(trial.X_train, H, V, S=S, lam=lam, max_iter=grid.max_iter).V
+            V = factorize(
+                trial.X_train, H, V, S=S, lam=lam, max_iter=grid.max_iter, backend=trial.backend
+            ).V
             setting = {"rank": rank, "lam": lam, "direction_C": C, "dimensions": STARTS * rank}
             each.append(list(mapped(trial, (1.0,), V, setting, grid)))
         for same_map in zip(*each, strict=True):

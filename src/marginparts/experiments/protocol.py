@@ -25,7 +25,10 @@ Scored = Iterator[dict[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """The rows of one split, preprocessed, with all their labels."""
+    """The rows of one split, preprocessed, with all their labels.
+
+    ``backend`` is where the factorizations of the trial run.
+    """
 
     X_train: Any
     train: Labels
@@ -34,6 +37,7 @@ class Trial:
     X_test: Any
     test: Labels
     seed: int
+    backend: str = "numba"
 
     def n_labeled(self, fraction: float) -> int:
         """Return how many of the training rows are labeled: the first ones."""
@@ -53,7 +57,7 @@ class Codes(NamedTuple):
     test: Any
 
 
-def draw_trial(data: PaperData, preprocessing: str, split: int) -> Trial:
+def draw_trial(data: PaperData, preprocessing: str, split: int, backend: str = "numba") -> Trial:
     """Draw the training and validation rows of a split; its number is its seed.
 
     Parameters
@@ -62,6 +66,8 @@ def draw_trial(data: PaperData, preprocessing: str, split: int) -> Trial:
     preprocessing : str
         A name in `PREPROCESSING`.
     split : int
+    backend : str
+        Where the factorizations run.
 
     Returns
     -------
@@ -82,6 +88,7 @@ def draw_trial(data: PaperData, preprocessing: str, split: int) -> Trial:
         X_test=X_test,
         test=labels.take(np.arange(len(data.y_train), len(labels.codes))),
         seed=split,
+        backend=backend,
     )
 
 

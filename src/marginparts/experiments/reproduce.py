@@ -31,17 +31,21 @@ class Results:
         Small versions of the studies, kept apart in a subfolder.
     methods : tuple of str
         Methods to run beside the paper's, see `method_named`.
+    backend : str
+        Where the factorizations run; what is not the CPU's is kept apart in a subfolder.
     """
 
     folder: Path
     data_dir: str | os.PathLike[str] | None = None
     quick: bool = False
     methods: tuple[str, ...] = ()
+    backend: str = "numba"
 
     @property
     def place(self) -> Path:
         """Where everything is written."""
-        return self.folder / "quick" if self.quick else self.folder
+        folder = self.folder if self.backend == "numba" else self.folder / self.backend
+        return folder / "quick" if self.quick else folder
 
     def store(self, study: Study) -> Store:
         """Return the records of a study."""
@@ -78,7 +82,7 @@ class Results:
         """Do what is left of a study, see `run_units`."""
         return run_units(
             self.planned(study).units(), self.store(study), data_dir=self.data_dir,
-            n_jobs=n_jobs, deadline=deadline, on_unit=on_unit,
+            backend=self.backend, n_jobs=n_jobs, deadline=deadline, on_unit=on_unit,
         )  # fmt: skip
 
     def records(self, studies: Iterable[Study]) -> list[Record]:

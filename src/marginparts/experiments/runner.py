@@ -62,6 +62,7 @@ def run_units(
     store: Store,
     *,
     data_dir: str | os.PathLike[str] | None = None,
+    backend: str = "numba",
     n_jobs: int | None = None,
     deadline: float | None = None,
     on_unit: OnUnit | None = None,
@@ -76,6 +77,9 @@ def run_units(
     store : Store
     data_dir : path or None
         The folder of the data sets, see `marginparts.datasets.data_folder`.
+    backend : str
+        Where the factorizations run. On a GPU the processes share it: while one trains SVMs, the
+        card works for the others.
     n_jobs : int or None
         Processes; None for one a core. One runs everything here.
     deadline : float or None
@@ -96,7 +100,8 @@ def run_units(
         for unit in list(open_units.values())
         if deadline is None or time.monotonic() < deadline
     )
-    work = partial(run_unit, data_dir=None if data_dir is None else os.fspath(data_dir))
+    folder = None if data_dir is None else os.fspath(data_dir)
+    work = partial(run_unit, data_dir=folder, backend=backend)
     n_jobs = min(n_jobs or _cores(), len(open_units))
     failures = []
     with store.writing():
@@ -187,17 +192,17 @@ def _leave_after(parent: Any) -> None:
     os._exit(1)
 
 
-def run_unit(unit: Unit, data_dir: str | None = None) -> list[Record]:
+def run_unit(unit: Unit, data_dir: str | None = None, backend: str = "numba") -> list[Record]:
     """Run one unit and return a record for each setting that it tried.
 
     ``seconds`` of a record are those since the one before it: what the first one of a
     factorization has to wait for is in its own, and the sum is what the unit took.
     """
-    trial = _trial(unit.data, unit.preprocessing, unit.split, data_dir)
+    trial = _trial(unit.data, unit.preprocessing, unit.split, data_dir, backend)
     method = method_named(unit.method)
     told = {
         "method": unit.method, "data": unit.data, "preprocessing": unit.preprocessing,
-        "split": unit.split,
+        "split": unit.split, **({} if backend == "numba" else {"backend": backend}),
     }  # fmt: skip
     records: list[Record] = []
     # one thread: the sums of some libraries depend on their number
@@ -228,5 +233,5 @@ def _data(name: str, data_dir: str | None) -> PaperData:
 
 
 @lru_cache(1)
-def _trial(name: str, preprocessing: str, split: int, data_dir: str | None) -> Trial:
-    return draw_trial(_data(name, data_dir), preprocessing, split)
+def _trial(name: str, preprocessing: str, split: int, data_dir: str | None, backend: str) -> Trial:
+    return draw_trial(_data(name, data_dir), preprocessing, split, backend)
