@@ -157,11 +157,7 @@ class TorchBackend:
     def __init__(self, device: str | None = None, half: bool = False) -> None:
         self.device = torch.device(device or "cuda")
         self.half = half
-
-    @property
-    def name(self) -> str:
-        """What `get_backend` calls it."""
-        return "torch-half" if self.half else "torch"
+        self.name = "torch-half" if half else "torch"
 
     def recorded(self, problem: Any) -> Any:
         """Return the problem with updates that are replayed; on a CPU there is nothing to gain."""
