@@ -224,7 +224,7 @@ def factorize_path(
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
     problem = NMFAlphaProblem(kernels, X=kernels.prepare(X))
     if S is not None and S.shape[1] > 0:
-        problem.S = kernels.coefficients(S)
+        problem.S = kernels.coefficients(S, rows_of=problem.X)
         problem.XS = kernels.prepare(margin_components(S, X), like=problem.X)
     r, balance = V.shape[1], extreme_balance(H, V)
     if balance != 1:
@@ -232,7 +232,8 @@ def factorize_path(
     for lam in sorted(set(lams), reverse=True):
         problem.lam = lam
         run = minimize(
-            recorded(kernels, problem), {"V": kernels.factor(V), "H": kernels.factor(H)},
+            recorded(kernels, problem),
+            {"V": kernels.factor(V), "H": kernels.factor(H, rows_of=problem.X)},
             solver=solver, max_iter=max_iter, tol=tol, callback=callback,
         )  # fmt: skip
         V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
@@ -302,7 +303,7 @@ def map_rows_each(
         rows = slice(start, min(start + step, n))
         problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=3e-4)
         replayed = recorded(kernels, problem)
-        H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0))
+        H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0), rows_of=problem.X)
         done = 0
         for count, out in zip(counts, maps, strict=True):
             solver, updates = ("mu", count - done) if count else _to_the_optimum(problem)
