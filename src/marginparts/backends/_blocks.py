@@ -18,10 +18,14 @@ from marginparts.backends import Backend
 class BlockSource(Protocol):
     """Trusted data in blocks of rows."""
 
-    shape: tuple[int, int]
     #: (k + 1,): block i has the rows ``bounds[i]:bounds[i + 1]``.
     bounds: Sequence[int]
     sparse: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features."""
+        ...
 
     def read(self, *, transposed: bool) -> Iterator[Any]:
         """Yield the blocks in order: CSR (n_i, d), or the transpose of each, CSR (d, n_i).
