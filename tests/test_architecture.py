@@ -13,10 +13,13 @@ ROOT = Path(marginparts.__file__).parent
 #: The modules from the ground up. A module may import from lower floors only.
 FLOORS = [
     ["_types", "_version", "_compiled", "_files", "backends._emit"],
-    ["backends._tiles", "backends._vectors", "weighting"],
+    ["backends._tiles", "backends._vectors", "weighting", "_by_rows"],
+    ["readers._layout", "readers._streams"],
+    ["readers._labels", "readers._columns", "readers._matrix_market"],
+    ["readers._arrays", "readers._delimited"],
     ["backends"],
-    ["backends._common"],
-    ["backends._numba_kernels"],
+    ["backends._common", "backends._blocks"],
+    ["backends._numba_kernels", "backends.blocked"],
     ["backends._numba_sweep"],
     ["backends.reference", "backends.numba_cpu", "backends.triton_csr"],
     ["backends._torch_launch", "backends._torch_graphs"],
@@ -25,6 +28,12 @@ FLOORS = [
     ["models", "models.nmf_alpha", "models.least_squares", "geometry"],
     ["models.lee2010", "models.liu_wu2010"],
     ["solver", "labels", "scaling", "validation", "_dual_cd", "_newton_svm", "_online_duals"],
+    ["row_blocks._limits", "row_blocks._npy", "row_blocks._block_files"],
+    ["row_blocks._sources", "row_blocks._stored"],
+    ["row_blocks._npz_folder", "row_blocks._containers"],
+    ["row_blocks._rows"],
+    ["row_blocks._mapping"],
+    ["row_blocks"],
     ["init", "dual_svm"],
     ["transduction"],
     ["directions", "factorization", "linear_head"],
@@ -37,9 +46,7 @@ FLOORS = [
     ["estimators.classifier"],
     ["estimators.cross_validated"],
     ["estimators"],
-    ["readers._layout", "readers._streams", "preparation"],
-    ["readers._labels", "readers._columns", "readers._matrix_market"],
-    ["readers._arrays", "readers._delimited"],
+    ["preparation"],
     ["readers._label_files", "readers._json_lines", "readers._parquet"],
     ["readers._tables", "readers._svmlight", "readers._matrices", "readers._h5ad"],
     ["readers._images"],
@@ -101,7 +108,7 @@ NUMBA = {
 }
 NEVER_AT_THE_TOP = {
     *("torch", "triton", "dask", "distributed", "matplotlib", "pandas", "polars"),
-    *("pyarrow", "anndata", "h5py", "PIL"),
+    *("pyarrow", "anndata", "h5py", "zarr", "PIL"),
 }
 
 #: The files of the GPU backend, which is imported when it is asked for.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from marginparts.model_file import load, save
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
     from marginparts.plots import plot_choice, plot_components, plot_loss, plot_path, top_words
+    from marginparts.row_blocks import open_rows
 
 #: The module each public name lives in.
 _HOME = {
@@ -46,6 +47,7 @@ _HOME = {
     "margin_directions": "directions",
     "nmf_alpha": "factorization",
     "nmf_alpha_path": "factorization",
+    "open_rows": "row_blocks",
     "plot_choice": "plots",
     "plot_components": "plots",
     "plot_loss": "plots",
@@ -73,6 +75,7 @@ __all__ = [
     "margin_directions",
     "nmf_alpha",
     "nmf_alpha_path",
+    "open_rows",
     "plot_choice",
     "plot_components",
     "plot_loss",

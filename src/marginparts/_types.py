@@ -72,11 +72,13 @@ class Step(NamedTuple):
     """A new value of a factor, and how far from optimal the old one was.
 
     ``violation`` is a number between 0 and 1, the same for data in any units (``docs/math.md``,
-    section 8), or None where it was not asked for.
+    section 8), or None where it was not asked for. ``mass`` is what it is a share of: the
+    violations of blocks of rows count by it.
     """
 
-    factor: Array
+    factor: Any
     violation: float | None = None
+    mass: float = 0.0
 
 
 class PathStep(NamedTuple):

@@ -21,6 +21,7 @@ from marginparts._types import Array
 from marginparts.dual_svm import DualProblem, solve_duals
 from marginparts.init import seed_of
 from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
+from marginparts.row_blocks import StoredRows
 from marginparts.scaling import row_lengths
 from marginparts.transduction import transductive_weights
 from marginparts.validation import check_matrix, check_option, check_positive
@@ -35,6 +36,13 @@ _EPOCHS = 10
 
 #: The share of the unlabeled samples of each predicted class that may enter as pseudo-labeled.
 _SUREST = 0.5
+
+
+class Whole(NamedTuple):
+    """What directions need to know of all rows: the mass of X, the mean length of the features."""
+
+    mass: float
+    length: float
 
 
 class Directions(NamedTuple):
@@ -138,11 +146,17 @@ def find_directions(
     scale: bool = True,
     pseudo: str | None = None,
     seed: int = 0,
+    whole: Whole | None = None,
 ) -> Directions:
-    """`margin_directions` on trusted data."""
+    """`margin_directions` on trusted data; ``whole`` where these are only some rows of it."""
+    if isinstance(X, StoredRows):
+        return _stored_directions(
+            X, labels, features=features, source=source, multiclass=multiclass, C=C, scale=scale,
+            pseudo=pseudo, seed=seed,
+        )  # fmt: skip
     seen = _features(X, features)
     if scale:
-        seen = seen * (1 / _mean_length(seen))
+        seen = seen * (1 / (_mean_length(seen) if whole is None else whole.length))
     if pseudo is not None:
         labels = pseudo_labels(seen, labels, pseudo, C, seed)
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
@@ -162,8 +176,30 @@ def find_directions(
     S = _assemble(kept, X.shape[0])
     if scale and S.shape[1]:
         XS_mass = S.T @ mass  # the column sums of S.T @ X without forming it
-        S = S @ sp.diags_array(mass.sum() / (S.shape[1] * XS_mass))
+        total = mass.sum() if whole is None else whole.mass
+        S = S @ sp.diags_array(total / (S.shape[1] * XS_mass))
     return Directions(sp.csr_array(S).astype(X.dtype), tuple(task.name for task, _ in kept))
+
+
+def _stored_directions(
+    X: StoredRows, labels: Labels, *, features: Any, pseudo: str | None, **options: Any
+) -> Directions:
+    """Directions for data on disk, from its labeled rows, which are taken into memory."""
+    if pseudo is not None:
+        raise ValueError(f"pseudo={pseudo!r} needs all rows in memory; set pseudo=None.")
+    known = np.flatnonzero(labels.labeled)
+    known = known if len(known) else np.arange(1)  # one that says nothing
+    # square roots of shares have length 1
+    lengths = X.lengths if features is None else (X.mass > 0).astype(np.float64)
+    whole = Whole(float(X.mass.sum()), _mean_size(lengths))
+    found = find_directions(
+        X[known], labels.take(known), features=features, whole=whole, **options
+    )  # fmt: skip
+    counts = np.zeros(X.shape[0] + 1, found.S.indptr.dtype)
+    counts[known + 1] = np.diff(found.S.indptr)
+    arrays = (found.S.data, found.S.indices, np.cumsum(counts, dtype=counts.dtype))
+    S = sp.csr_array(arrays, shape=(X.shape[0], found.S.shape[1]))
+    return found._replace(S=S)
 
 
 def _features(X: Any, features: Any) -> sp.csr_array:
@@ -178,7 +214,10 @@ def _features(X: Any, features: Any) -> sp.csr_array:
 
 def _mean_length(X: sp.csr_array) -> float:
     """Return the root mean square of the rows' lengths, or 1 for an empty matrix."""
-    lengths = row_lengths(X)
+    return _mean_size(row_lengths(X))
+
+
+def _mean_size(lengths: Array) -> float:
     largest = float(lengths.max()) or 1.0
     return largest * (float(np.sqrt(np.mean((lengths / largest) ** 2))) or 1.0)
 

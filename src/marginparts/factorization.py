@@ -11,9 +11,11 @@ import scipy.sparse as sp
 from marginparts._types import Array, Callback, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
+from marginparts.backends.blocked import BlockedBackend
 from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start, seed_of
 from marginparts.labels import Labels
 from marginparts.models.nmf_alpha import NMFAlphaProblem
+from marginparts.row_blocks import RowBlocks, StoredRows, at_hand
 from marginparts.scaling import extreme_balance, extreme_scale, tame_rows
 from marginparts.solver import SOLVERS, WARM_UP, Run, minimize
 from marginparts.validation import (
@@ -49,8 +51,10 @@ def nmf_alpha(
 
     Parameters
     ----------
-    X : (n, d) array or sparse matrix
-        Nonnegative data, one row a sample. float32 stays float32; all else becomes float64.
+    X : (n, d) array or sparse matrix, or RowBlocks
+        Nonnegative data, one row a sample. float32 stays float32; all else becomes float64. Rows on
+        disk (`open_rows`) are read a block at a time; ``"cd"`` is ``"mue"`` then, and H is a memory
+        map where it does not fit the limit.
     n_components : int
         The number r of parts.
     S : (n, 2p) array or sparse matrix, or None
@@ -91,14 +95,18 @@ def nmf_alpha(
            [0., 3., 0.]])
     """
     lam = check_nonnegative(lam, "lam")
-    X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha")
+    if isinstance(X, RowBlocks):
+        r = _check_run(X, n_components, solver, max_iter, tol)
+    else:
+        X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha")
     if S is not None:
         S = check_directions(S, X.shape[0], X.dtype)
-    H, V = start_from(init, X, r, random_state)
-    return factorize(
-        X, H, V, S=S, lam=lam, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
-        callback=callback,
-    )  # fmt: skip
+    with at_hand(X, r, solver) as X:
+        H, V = start_from(init, X, r, random_state)
+        return factorize(
+            X, H, V, S=S, lam=lam, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
+            callback=callback,
+        )  # fmt: skip
 
 
 def check_init(init: Any, X: Any, r: int) -> None:
@@ -190,11 +198,16 @@ def _check_problem(
     """Refuse what cannot be meant; return trusted data and the rank."""
     X = check_matrix(X, who)
     check_mass(X, who)
+    return X, _check_run(X, n_components, solver, max_iter, tol)
+
+
+def _check_run(X: Any, n_components: Any, solver: Any, max_iter: Any, tol: Any) -> int:
+    """Refuse options that cannot be meant; return the rank."""
     r = check_rank(n_components, X.shape)
     check_option(solver, "solver", SOLVERS)
     check_count(max_iter, "max_iter")
     check_nonnegative(tol, "tol")
-    return X, r
+    return r
 
 
 def factorize(X: Any, H: Array, V: Array, *, lam: float = 0.0, **options: Any) -> Result:
@@ -219,12 +232,14 @@ def factorize_path(
 ) -> Iterator[tuple[float, Result]]:
     """`nmf_alpha_path` on trusted data from a given start: each weight with its result."""
     kernels = get_backend(backend, work_of(X, V.shape[1]))
+    if isinstance(X, StoredRows):
+        kernels = BlockedBackend(kernels)
     scale = extreme_scale(X)
     if scale != 1:
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
     problem = NMFAlphaProblem(kernels, X=kernels.prepare(X))
     if S is not None and S.shape[1] > 0:
-        problem.S = kernels.coefficients(S)
+        problem.S = kernels.coefficients(S, rows_of=problem.X)
         problem.XS = kernels.prepare(margin_components(S, X), like=problem.X)
     r, balance = V.shape[1], extreme_balance(H, V)
     if balance != 1:
@@ -232,7 +247,8 @@ def factorize_path(
     for lam in sorted(set(lams), reverse=True):
         problem.lam = lam
         run = minimize(
-            recorded(kernels, problem), {"V": kernels.factor(V), "H": kernels.factor(H)},
+            recorded(kernels, problem),
+            {"V": kernels.factor(V), "H": kernels.factor(H, rows_of=problem.X)},
             solver=solver, max_iter=max_iter, tol=tol, callback=callback,
         )  # fmt: skip
         V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
@@ -248,12 +264,12 @@ def recorded(kernels: Backend, problem: NMFAlphaProblem) -> Any:
 
 def work_of(X: Any, r: int) -> int:
     """Return the multiplications of one pass over the data."""
-    return int(X.nnz if sp.issparse(X) else X.size) * r
+    return int(X.nnz if hasattr(X, "nnz") else X.size) * r
 
 
 def margin_components(S: Any, X: Any) -> Any:
     """Return ``XS = S.T @ X`` (2p, d): the components w+ and w- (eq. 10); sparse when X is."""
-    XS = S.T @ X
+    XS = X.transposed_product(S) if isinstance(X, StoredRows) else S.T @ X
     if not sp.issparse(XS):
         return np.ascontiguousarray(XS)
     XS = sp.csr_array(XS)
@@ -302,7 +318,7 @@ def map_rows_each(
         rows = slice(start, min(start + step, n))
         problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=3e-4)
         replayed = recorded(kernels, problem)
-        H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0))
+        H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0), rows_of=problem.X)
         done = 0
         for count, out in zip(counts, maps, strict=True):
             solver, updates = ("mu", count - done) if count else _to_the_optimum(problem)

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
+from marginparts._by_rows import OutOfCore, made_by_rows
 from marginparts._types import Array
 from marginparts.labels import Labels, encode_labels
 from marginparts.validation import check_count, check_mass, check_matrix
@@ -41,13 +42,19 @@ def seed_of(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def uniform_rows(seed: int, stream: int, shape: tuple[int, int]) -> Array:
+def uniform_rows(seed: int, stream: int, shape: tuple[int, int], first: int = 0) -> Array:
     """Uniform numbers in [0.5, 1.5) whose row i depends on the seed, the stream and i alone.
 
     The numbers are drawn row after row from one stream for H and another for V, so that adding
-    samples leaves the rows before them as they were, and a block of rows can be drawn apart.
+    samples leaves the rows before them as they were, and a block of rows (from ``first`` on) can be
+    drawn apart.
     """
-    return np.random.default_rng([seed, stream]).random(shape) + 0.5
+    stream_of_bits = np.random.PCG64([seed, stream]).advance(
+        first * shape[1]
+    )  # one for each number
+    numbers = np.random.Generator(stream_of_bits).random(shape)
+    numbers += 0.5
+    return numbers
 
 
 def mean_entry(X: Any) -> float:
@@ -69,11 +76,10 @@ def random_start(X: Any, n_components: int, seed: int) -> tuple[Array, Array]:
     H : (n, r)
     V : (d, r)
     """
-    n, d = X.shape
-    scale = np.sqrt(mean_entry(X) / n_components)
-    H = scale * uniform_rows(seed, 0, (n, n_components))
-    V = scale * uniform_rows(seed, 1, (d, n_components))
-    return H.astype(X.dtype), V.astype(X.dtype)
+    r, scale = n_components, np.sqrt(mean_entry(X) / n_components)
+    H = made_by_rows(X, r, lambda a, b: scale * uniform_rows(seed, 0, (b - a, r), first=a))
+    V = scale * uniform_rows(seed, 1, (X.shape[1], r))
+    return H, V.astype(X.dtype)
 
 
 def nndsvd_start(X: Any, n_components: int, seed: int, variant: str) -> tuple[Array, Array]:
@@ -82,6 +88,8 @@ def nndsvd_start(X: Any, n_components: int, seed: int, variant: str) -> tuple[Ar
     Zeros become small: a hundredth of the random start's mean with ``"nndsvda"``, a hundredth of
     the random start itself with ``"nndsvdar"``. Components beyond the rank of X start at random.
     """
+    if isinstance(X, OutOfCore):
+        raise ValueError(f"init={variant!r} needs all rows in memory; use 'random' or 'auto'.")
     # its module is slow to import, and only this start needs it
     from sklearn.utils.extmath import randomized_svd
 
@@ -138,7 +146,7 @@ def class_start(X: Any, y: Any, n_components: int, random_state: Any = None) -> 
 
 def label_start(X: Any, labels: Labels, r: int, seed: int) -> tuple[Array, Array]:
     """`class_start` on trusted data."""
-    n, d = X.shape
+    d = X.shape[1]
     V = uniform_rows(seed, 1, (d, r)) / d
     groups = [labels.members(k) for k in range(len(labels.classes))]
     for k, centroid in enumerate(_centroids(X, groups, r, seed)):
@@ -147,8 +155,9 @@ def label_start(X: Any, labels: Labels, r: int, seed: int) -> tuple[Array, Array
             V[:, k] = (1 - _NOISE) * centroid / total + _NOISE * V[:, k]
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() / r
     # flat for every sample, empty ones included: those become zero after one step
-    H = np.where(mass > 0, mass, mass.mean())[:, None] * uniform_rows(seed, 0, (n, r))
-    return H.astype(X.dtype), V.astype(X.dtype)
+    mass = np.where(mass > 0, mass, mass.mean())[:, None]
+    H = made_by_rows(X, r, lambda a, b: mass[a:b] * uniform_rows(seed, 0, (b - a, r), first=a))
+    return H, V.astype(X.dtype)
 
 
 def _centroids(X: Any, groups: list[NDArray[np.intp]], r: int, seed: int) -> list[Array]:

@@ -240,10 +240,10 @@ def _nonzeros(state: State) -> dict[str, int]:
 
 
 def _count(factor: Any) -> int:
-    """Count the nonzeros of an array, or of a tensor on a GPU."""
+    """Count the nonzeros of an array, of a tensor on a GPU, or of a factor in blocks."""
     if isinstance(factor, np.ndarray):
         return int(np.count_nonzero(factor))  # without a temporary
-    return int((factor != 0).sum())
+    return int(factor.count_nonzero())
 
 
 def _reason_to_stop(history: list[Check], iteration: int, tol: float) -> Stop | None:

@@ -17,6 +17,7 @@ import importlib.util
 import logging
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from marginparts._types import Array, Step
@@ -58,12 +59,19 @@ class Backend(Protocol):
 
     name: str
 
-    def coefficients(self, S: Any) -> Any:
-        """Make a sparse matrix ready that is only multiplied with factors, it and its ``.T``."""
+    def coefficients(self, S: Any, rows_of: Any = None) -> Any:
+        """Make a sparse matrix ready that is only multiplied with factors, it and its ``.T``.
+
+        ``rows_of`` is the prepared matrix whose rows it shares, where it shares any.
+        """
         ...
 
-    def factor(self, A: Any) -> Any:
-        """Return a copy of a factor (n, r) as the kernels like it best, maybe with zero columns."""
+    def factor(self, A: Any, rows_of: Any = None) -> Any:
+        """Return a copy of a factor (n, r) as the kernels like it best, maybe with zero columns.
+
+        ``rows_of`` is the prepared matrix whose rows it shares: a backend that keeps that one in
+        blocks keeps the factor in the same.
+        """
         ...
 
     def release(self, A: Any, r: int) -> Array:
@@ -104,6 +112,16 @@ class Backend(Protocol):
         ``den`` (r,) belongs to the columns and ``weight`` (n,) to the rows; 0 / 0 gives 0. The
         result may be written to ``out``, which may be A. With ``gauge`` its violation is told.
         """
+        ...
+
+    def finish(
+        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False
+    ) -> Step:
+        """Return ``A * numerator / den``: how a half-step ends whose numerator is known."""
+        ...
+
+    def total(self, parts: Iterable[Array]) -> Array:
+        """Return the sum of factors of one shape, added up in float64 and in their order."""
         ...
 
     def column_sums(self, A: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -52,8 +52,30 @@ def numerator_of(
     return numerator
 
 
-def violation_of(A: Array, numerator: Array, denominator: Array) -> float:
-    """Return how far a factor is from optimal: 0 if no entry of it can lower the loss.
+def total_of(parts: Iterable[Array]) -> Array:
+    """Return the sum of arrays of one shape, added up in float64 in their order, in their type."""
+    total = dtype = None
+    for part in parts:
+        if total is None:
+            total, dtype = part.astype(np.float64), part.dtype
+        else:
+            total += part
+    assert total is not None
+    return total.astype(dtype, copy=False)
+
+
+def finished(
+    A: Array, numerator: Array, den: Array, weight: Array | None = None, gauge: bool = False
+) -> Step:
+    """Return ``A * numerator / (weight[:, None] * den)`` as a step: how every update ends."""
+    rows = np.ones((len(A), 1)) if weight is None else weight[:, None]
+    step = A * numerator * inverse_or_zero(den, A.dtype) / rows
+    step = step.astype(A.dtype, copy=False)
+    return gauged(step, *violation_of(A, numerator, rows * den)) if gauge else Step(step)
+
+
+def violation_of(A: Array, numerator: Array, denominator: Array) -> tuple[float, float]:
+    """Return a factor's mass, and how far it is from optimal: 0 if no entry can lower the loss.
 
     An entry a with numerator G and denominator u is optimal if both its share ``a u`` of its row's
     mass ``M = sum a G`` and its slope ``(u - G) / max(u, G)`` are nonnegative and one of them is 0.
@@ -63,19 +85,19 @@ def violation_of(A: Array, numerator: Array, denominator: Array) -> float:
     larger = np.maximum(denominator, numerator)
     slope = np.divide(denominator - numerator, larger, out=np.zeros(A.shape), where=larger > 0)
     gap = np.abs(np.minimum(A * denominator, mass * slope))
-    return relative_violation(float(mass.sum()), float(gap.max(axis=1, initial=0).sum()))
+    return float(mass.sum()), float(gap.max(axis=1, initial=0).sum())
 
 
-def relative_violation(mass: float, worst: float) -> float:
-    """Return the violations of all rows as a share of their mass; 0 where there is none."""
-    return float(worst / mass) if mass > 0 else 0.0
+def gauged(factor: Any, mass: float, worst: float) -> Step:
+    """Return a step with the violations of all rows as a share of their mass; 0 without any."""
+    return Step(factor, float(worst / mass) if mass > 0 else 0.0, float(mass))
 
 
 def multiplicative_step(A: Array, numerator: Array, denominator: Array, gauge: bool) -> Step:
     """Return ``A * numerator / denominator``, with 0 / 0 = 0, as a step."""
     # in this order: a ratio to a denominator that all but vanished would be infinite
     new = safe_ratio(A * numerator, denominator)
-    return Step(new, violation_of(A, numerator, denominator) if gauge else None)
+    return gauged(new, *violation_of(A, numerator, denominator)) if gauge else Step(new)
 
 
 def moved_ahead(now: Array, before: Array, b: float, least: float) -> Array:

@@ -236,6 +236,7 @@ def finish_block(A, numerator, den, inverse, weight, out):  # type: ignore[no-un
     """Write ``A * numerator * inverse / weight[:, None]``; return the rows' mass and violation."""
     one = A.dtype.type(1)
     total, violations = 0.0, 0.0
+    mode = flush_denormals()
     for i in range(A.shape[0]):
         w = one if len(weight) == 0 else weight[i]
         mass = A.dtype.type(0)
@@ -249,6 +250,7 @@ def finish_block(A, numerator, den, inverse, weight, out):  # type: ignore[no-un
             out[i, k] = A[i, k] * g * inverse[0, k] / w
         total += mass
         violations += worst
+    restore_mode(mode)
     return total, violations
 
 

@@ -10,7 +10,7 @@ import torch
 
 from marginparts._types import Step
 from marginparts.backends import Also, Plus
-from marginparts.backends._common import relative_violation, tiny
+from marginparts.backends._common import gauged, tiny
 from marginparts.backends._torch_launch import NUMPY, half_width, launch
 from marginparts.backends.triton_csr import dense_ratio_kernel
 
@@ -119,6 +119,11 @@ def dense_half_step(
         numerator += also.weight * dense_ratio_matmul(also.X, A, also.B)
     if plus is not None:
         numerator += plus.weight * (plus.S @ plus.T)
+    return finish(A, numerator, den, weight, gauge)
+
+
+def finish(A: Any, numerator: Any, den: Any, weight: Any, gauge: bool) -> Step:
+    """The update from its numerator."""
     alive = den >= np.finfo(NUMPY[A.dtype]).tiny
     inverse = torch.where(alive, 1 / den, torch.zeros_like(den)).to(A.dtype)
     heavy = 1.0 if weight is None else weight.to(A.dtype)[:, None]
@@ -130,4 +135,4 @@ def dense_half_step(
     larger = torch.maximum(share.expand_as(numerator) if weight is None else share, numerator)
     slope = torch.where(larger > 0, (share - numerator) / larger, torch.zeros_like(larger))
     gap = torch.minimum((A * share).double(), mass * slope.double()).abs().amax(1)
-    return Step(step, relative_violation(float(mass.sum()), float(gap.sum())))
+    return gauged(step, float(mass.sum()), float(gap.sum()))

@@ -9,7 +9,7 @@ and stay so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
@@ -21,10 +21,11 @@ from marginparts._types import Array, Step
 from marginparts.backends import Also, Plus
 from marginparts.backends import _numba_kernels as kernels
 from marginparts.backends._common import (
+    gauged,
     inverse_or_zero,
     numerator_of,
-    relative_violation,
     tiny,
+    total_of,
 )
 from marginparts.backends._emit import LINE_BYTES
 from marginparts.backends._numba_sweep import sweep
@@ -125,11 +126,11 @@ class NumbaBackend:
             return SparseMatrix(_with_short_indices(X))
         return X.toarray() if sp.issparse(X) else X
 
-    def coefficients(self, S: Any) -> SparseMatrix:
+    def coefficients(self, S: Any, rows_of: Any = None) -> SparseMatrix:
         """Wrap a sparse matrix."""
         return SparseMatrix(_with_short_indices(S))
 
-    def factor(self, A: Array) -> Array:
+    def factor(self, A: Array, rows_of: Any = None) -> Array:
         """Return a copy of whole cache lines, each at its place in memory."""
         padded = _whole_lines((len(A), A.shape[1]), A.dtype)
         padded[:, : A.shape[1]] = A
@@ -180,6 +181,17 @@ class NumbaBackend:
         if not isinstance(X, SparseMatrix):
             return _dense_half_step(X, A, B, den, **options)
         return _SparsePass(X, A, B, den, **options).half_step()
+
+    def finish(
+        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False
+    ) -> Step:
+        """Return ``A * numerator / den``."""
+        room = _whole_lines(A.shape, A.dtype) if out is None else out
+        return _finish(A, numerator, den, None, room if room.shape == A.shape else None, gauge)
+
+    def total(self, parts: Iterable[Array]) -> Array:
+        """Return the sum of factors, added up in float64."""
+        return total_of(parts)
 
     def can_sweep(self, X: Any) -> bool:
         """Coordinate descent is for sparse data."""
@@ -269,7 +281,7 @@ class _SparsePass:
         new = self.out if self.out.shape[1] == self.rank else self.out[:, : self.rank].copy()
         if not len(self.gauge):
             return Step(new)
-        return Step(new, relative_violation(*self.gauge.sum(axis=0)))
+        return gauged(new, *self.gauge.sum(axis=0))
 
 
 def _with_short_indices(X: Any) -> sp.csr_array:
@@ -333,11 +345,18 @@ def _dense_half_step(
 ) -> Step:
     """The numerator through BLAS, then one loop over the factor."""
     numerator = numerator_of(_dense_ratio_matmul, X, A, B, also, plus)
+    return _finish(A, numerator, den, weight, out, gauge)
+
+
+def _finish(
+    A: Array, numerator: Array, den: Array, weight: Array | None, out: Array | None, gauge: bool
+) -> Step:
+    """The update from its numerator."""
     weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
     out = np.empty_like(A) if out is None else out
     inverse = inverse_or_zero(den, A.dtype)[None]
     found = kernels.finish_block(A, numerator, den[None].astype(A.dtype), inverse, weight, out)
-    return Step(out, relative_violation(*found) if gauge else None)
+    return gauged(out, *found) if gauge else Step(out)
 
 
 def _dense_ratio_matmul(X: Array, A: Array, B: Array) -> Array:

@@ -6,6 +6,7 @@ formula. Keep it readable, not fast.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,11 @@ from marginparts._types import Array, Step
 from marginparts.backends import Also, Plus
 from marginparts.backends._common import (
     column_sums,
-    inverse_or_zero,
+    finished,
     moved_ahead,
     numerator_of,
     tiny,
-    violation_of,
+    total_of,
 )
 
 
@@ -62,17 +63,23 @@ class ReferenceBackend:
         gauge: bool = False,
     ) -> Step:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
-        numerator = numerator_of(self.ratio_matmul, X, A, B, also, plus)
-        rows = np.ones((len(A), 1)) if weight is None else weight[:, None]
-        step = A * numerator * inverse_or_zero(den, A.dtype) / rows
-        violation = violation_of(A, numerator, rows * den) if gauge else None
-        return Step(step.astype(A.dtype, copy=False), violation)
+        return finished(A, numerator_of(self.ratio_matmul, X, A, B, also, plus), den, weight, gauge)
 
-    def coefficients(self, S: Any) -> Any:
+    def finish(
+        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False
+    ) -> Step:
+        """Return ``A * numerator / den``."""
+        return finished(A, numerator, den, gauge=gauge)
+
+    def total(self, parts: Iterable[Array]) -> Array:
+        """Return the sum of factors, added up in float64."""
+        return total_of(parts)
+
+    def coefficients(self, S: Any, rows_of: Any = None) -> Any:
         """Leave it as it is."""
         return S
 
-    def factor(self, A: Array) -> Array:
+    def factor(self, A: Array, rows_of: Any = None) -> Array:
         """Return a copy."""
         return A.copy()
 

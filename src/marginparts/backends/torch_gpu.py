@@ -6,6 +6,7 @@ card; the host waits for it only at a look at the loss.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,12 +16,13 @@ import torch
 
 from marginparts._types import Array, Step
 from marginparts.backends import Also, Plus
-from marginparts.backends._common import relative_violation, tiny
+from marginparts.backends._common import gauged, tiny
 from marginparts.backends._torch_dense import (
     DenseMatrix,
     dense_half_step,
     dense_log_terms,
     dense_ratio_matmul,
+    finish,
 )
 from marginparts.backends._torch_graphs import Recorded
 from marginparts.backends._torch_launch import NUMPY, TORCH, half_width, launch
@@ -174,11 +176,11 @@ class TorchBackend:
         X = X.toarray() if sp.issparse(X) else X
         return DenseMatrix(torch.from_numpy(np.ascontiguousarray(X)).to(self.device))
 
-    def coefficients(self, S: Any) -> SparseMatrix:
+    def coefficients(self, S: Any, rows_of: Any = None) -> SparseMatrix:
         """Move a sparse matrix."""
         return SparseMatrix(sp.csr_array(S), self.device)
 
-    def factor(self, A: Any) -> Any:
+    def factor(self, A: Any, rows_of: Any = None) -> Any:
         """Return a copy on the device, its rows a multiple of 16 bytes long."""
         grain = 16 // A.itemsize
         width = -(-A.shape[1] // grain) * grain
@@ -243,7 +245,20 @@ class TorchBackend:
         new = passed.run(step=True, out=out)
         if not gauge:
             return Step(new)
-        return Step(new, relative_violation(*passed.gauge.sum(0).tolist()))
+        return gauged(new, *passed.gauge.sum(0).tolist())
+
+    def finish(
+        self, A: Any, numerator: Any, den: Any, out: Any = None, gauge: bool = False
+    ) -> Step:
+        """Return ``A * numerator / den``."""
+        return finish(A, numerator, den, None, gauge)
+
+    def total(self, parts: Iterable[Any]) -> Any:
+        """Return the sum of factors, added up in float64."""
+        total = dtype = None
+        for part in parts:
+            total, dtype = part.double() if total is None else total.add_(part), part.dtype
+        return total.to(dtype)  # type: ignore[union-attr]
 
 
 class _Launch:

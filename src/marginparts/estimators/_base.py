@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from marginparts._types import Array, Result, Stop
 from marginparts.backends import Backend
 from marginparts.factorization import parts_of
 from marginparts.geometry import gram_root
+from marginparts.row_blocks import RowBlocks, mapped_by_blocks
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,
@@ -21,6 +23,19 @@ from marginparts.validation import (
     check_rank,
     on_the_host,
 )
+
+
+def check_rows(estimator: Any, X: RowBlocks, *, reset: bool) -> RowBlocks:
+    """Take note of the number of features, or compare it; `validate_data` for rows on disk."""
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return X
 
 
 class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -33,7 +48,9 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     backend: str | Backend
 
     def _check_data(self, X: Any, *, reset: bool) -> Any:
-        """Return X as trusted data."""
+        """Return X as trusted data; rows on disk are checked when they are read."""
+        if isinstance(X, RowBlocks):
+            return check_rows(self, X, reset=reset)
         X = validate_data(
             self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
         )
@@ -45,7 +62,8 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             check_count(self.map_iter, "map_iter")
         check_option(self.output, "output", ("gram", "coefficients"))
         X = self._check_data(X, reset=True)
-        check_mass(X, type(self).__name__)
+        if not isinstance(X, RowBlocks):
+            check_mass(X, type(self).__name__)
         return X, check_rank(self.n_components, X.shape)
 
     def _keep(self, result: Result) -> None:
@@ -77,21 +95,27 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Express samples in the learned parts; labels never enter.
 
         Parameters
         ----------
-        X : (n, d) array or sparse matrix
+        X : (n, d) array or sparse matrix, or RowBlocks
+            Rows on disk are mapped a block at a time.
+        out : path or None
+            An ``.npy`` file to write the codes to.
 
         Returns
         -------
         (n, r) array
             Z (eq. 5) with ``output="gram"``, H with ``output="coefficients"``. A row depends on
-            its own sample alone.
+            its own sample alone. With ``out`` it is a memory map of that file.
         """
         check_is_fitted(self)
-        return self.codes(self._check_data(X, reset=False))
+        X = self._check_data(X, reset=False)
+        if out is None and not isinstance(X, RowBlocks):
+            return self.codes(X)
+        return mapped_by_blocks(X, self.codes, self._n_features_out, out)
 
     def coefficients(self, X: Any) -> Array:
         """Return H (n, r) for checked data: how much of each part a sample has."""

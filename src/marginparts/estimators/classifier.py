@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from marginparts._types import Array, Callback
 from marginparts.backends import Backend
 from marginparts.calibration import calibrate
 from marginparts.directions import Source
+from marginparts.estimators._base import check_rows
 from marginparts.estimators._classifying import PartlyLabeledClassifier
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.factorization import check_init
 from marginparts.init import seed_of
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
+from marginparts.row_blocks import RowBlocks, at_hand, mapped_by_blocks
 from marginparts.selection import LAM_GRID, LAM_GRID_SEVERAL, Grid, Setting, choose
 from marginparts.validation import (
     DTYPES,
@@ -162,8 +165,9 @@ class NMFAlphaClassifier(
 
         Parameters
         ----------
-        X : (n, d) array or sparse matrix
-            Nonnegative data, labeled and unlabeled.
+        X : (n, d) array or sparse matrix, or RowBlocks
+            Nonnegative data, labeled and unlabeled, in memory or on disk (`open_rows`; set
+            ``pseudo=None`` then).
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes.
 
@@ -181,11 +185,19 @@ class NMFAlphaClassifier(
         )  # fmt: skip
         parts.check_parameters()
         X = self._check_data(X, reset=True)
-        check_mass(X, type(self).__name__)
+        if not isinstance(X, RowBlocks):
+            check_mass(X, type(self).__name__)
         labels = self._check_labels(y, X.shape[0])
         grid = self._grid(labels, X.shape)
         for rank in grid.n_components:
             check_init(self.init, X, rank)
+        with at_hand(X, max(grid.n_components), self.solver) as X:
+            return self._fit_trusted(X, labels, grid, parts, seed)
+
+    def _fit_trusted(
+        self, X: Any, labels: Labels, grid: Grid, parts: NMFAlpha, seed: int
+    ) -> NMFAlphaClassifier:
+        """`fit` on checked data and labels."""
         choice = choose(
             X, labels, grid, source=self.directions, multiclass=self.multiclass,
             features=self.features, pseudo=self.pseudo, init=self.init, solver=self.solver,
@@ -242,6 +254,8 @@ class NMFAlphaClassifier(
         return None
 
     def _check_data(self, X: Any, *, reset: bool) -> Any:
+        if isinstance(X, RowBlocks):
+            return check_rows(self, X, reset=reset)
         X = validate_data(
             self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
         )
@@ -271,13 +285,22 @@ class NMFAlphaClassifier(
     def _n_features_out(self) -> int:
         return int(self.parts_.components_.shape[0])
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Return Z (n, r): the samples expressed in the parts, see `NMFAlpha.transform`."""
         check_is_fitted(self)
-        return self.parts_.codes(self._check_data(X, reset=False))
+        X = self._check_data(X, reset=False)
+        if out is None and not isinstance(X, RowBlocks):
+            return self.parts_.codes(X)
+        return mapped_by_blocks(X, self.parts_.codes, self._n_features_out, out)
 
     def _values(self, X: Any) -> Array:
-        return self.head_.values(self.parts_.codes(self._check_data(X, reset=False)))
+        X = self._check_data(X, reset=False)
+        if isinstance(X, RowBlocks):
+            return mapped_by_blocks(X, self._values_of, self._n_features_out)
+        return self._values_of(X)
+
+    def _values_of(self, X: Any) -> Array:
+        return self.head_.values(self.parts_.codes(X))
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> Array:

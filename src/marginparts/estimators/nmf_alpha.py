@@ -25,6 +25,7 @@ from marginparts.factorization import (
 )
 from marginparts.init import seed_of
 from marginparts.labels import Labels, encode_labels
+from marginparts.row_blocks import at_hand
 from marginparts.solver import SOLVERS
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
@@ -158,8 +159,8 @@ class NMFAlpha(PartsTransformer):
 
         Parameters
         ----------
-        X : (n, d) array or sparse matrix
-            Nonnegative data.
+        X : (n, d) array or sparse matrix, or RowBlocks
+            Nonnegative data, in memory or on disk (`open_rows`).
         y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; None is plain NMF.
 
@@ -171,7 +172,9 @@ class NMFAlpha(PartsTransformer):
         self.check_parameters()
         X, r = self._check_fit(X)
         check_init(self.init, X, r)
-        return self.fit_trusted(X, None if y is None else encode_labels(y, X.shape[0]))
+        labels = None if y is None else encode_labels(y, X.shape[0])
+        with at_hand(X, r, self.solver) as X:
+            return self.fit_trusted(X, labels)
 
     def fit_trusted(self, X: Any, labels: Labels | None) -> NMFAlpha:
         """`fit` on checked data and labels."""
@@ -196,7 +199,8 @@ class NMFAlpha(PartsTransformer):
             S = sp.csr_array((X.shape[0], 0), dtype=X.dtype)
         self.margin_names_ = np.array(names, dtype=str)
         self.margin_components_ = margin_components(S, X)
-        self.margin_codes_ = np.asarray(S.T @ (result.H * column_sums(result.V).astype(X.dtype)))
+        # only labeled rows of H are looked at: it may be on disk
+        self.margin_codes_ = np.asarray(S.T @ result.H) * column_sums(result.V).astype(X.dtype)
 
     def path(
         self, X: Any, lams: Iterable[float], *, callback: Callback | None = None

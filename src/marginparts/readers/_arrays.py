@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,11 +22,18 @@ def read_array(path: Path) -> Any:
 def read_npy(path: Path) -> Any:
     """Return an array that stays on the disk until its rows are asked for."""
     with opened(path) as file, library_reads(path, "npy file"):
-        version = np.lib.format.read_magic(file)
-        header = np.lib.format.read_array_header_1_0
-        _, _, dtype = (header if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
-        _refuse_objects(dtype, path)
+        npy_header(file, path)
         return np.lib.format.open_memmap(path, mode="r")
+
+
+def npy_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, whether it is stored by columns, and type of an array; refuse objects."""
+    version = np.lib.format.read_magic(file)
+    header = np.lib.format.read_array_header_1_0
+    read = header if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(file)
+    _refuse_objects(dtype, path)
+    return shape, by_columns, dtype
 
 
 def read_npz(path: Path) -> tuple[Any, Any]:

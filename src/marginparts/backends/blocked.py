@@ -1,0 +1,198 @@
+"""Data in blocks of rows, for data that is not all in one place: on disk, say.
+
+A backend around another one, which sees one block at a time. H is cut like the data, V stays whole:
+
+    update of H    block by block: a row of H depends on its own row of X alone
+    update of V    the numerators of the blocks are added up in float64, in the order of the rows
+
+Whoever has the blocks gives them as a `BlockSource`. There are no sweeps over blocks: coordinate
+descent would need all of a row of ``X.T`` at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts._types import Array, Step
+from marginparts.backends import Also, Backend, Plus
+from marginparts.backends._blocks import (
+    BlockedCoefficients,
+    BlockedFactor,
+    BlockedMatrix,
+    BlockSource,
+)
+from marginparts.backends._common import gauged
+
+
+class BlockedBackend:
+    """Blocks of rows, each left to an inner backend.
+
+    Parameters
+    ----------
+    inner : Backend
+        Where the kernels run.
+    cut : int or (k + 1,) ints
+        Rows of a block, or the bounds of all blocks, for data that is in memory. A `BlockSource`
+        brings its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import nmf_alpha
+    >>> from marginparts.backends import get_backend
+    >>> X = np.random.default_rng(0).random((50, 20))
+    >>> blocked = BlockedBackend(get_backend("numba"), cut=8)
+    >>> a, b = (nmf_alpha(X, 3, solver="mu", random_state=0, backend=k) for k in ("numba", blocked))
+    >>> np.allclose(a.V, b.V)
+    True
+    """
+
+    name = "blocked"
+
+    def __init__(self, inner: Backend, cut: int | Sequence[int] = 10_000) -> None:
+        self.inner, self.cut = inner, cut
+
+    def prepare(self, X: Any, like: Any = None) -> Any:
+        """Cut the data; what is like it (the margin components) stays whole."""
+        if like is not None:
+            return self.inner.prepare(X, like=like.kind)
+        if isinstance(X, BlockSource):
+            return self._streamed(X)
+        return self._in_memory(X)
+
+    def _streamed(self, source: BlockSource) -> BlockedMatrix:
+        """Blocks that are read anew in each pass."""
+        # a matrix without rows settles the kind: all blocks must be of one
+        empty = np.empty((0, source.shape[1]))
+        kind = self.inner.prepare(sp.csr_array(empty) if source.sparse else empty,
+                                  like=None if source.sparse else empty)  # fmt: skip
+
+        def read(transposed: bool) -> Iterator[Any]:
+            for block in source.read(transposed=transposed):
+                part = self.inner.prepare(block, like=kind)
+                yield part.T if transposed and not source.sparse else part
+
+        return BlockedMatrix(
+            source.shape, source.bounds, read, lambda: source.room_for_blocks(self.inner), kind
+        )
+
+    def _in_memory(self, X: Any) -> BlockedMatrix:
+        """Blocks that are prepared once and stay."""
+        n = X.shape[0]
+        if isinstance(self.cut, int | np.integer):
+            bounds = [*range(0, n, int(self.cut)), n]
+        else:
+            bounds = [int(bound) for bound in self.cut]
+        kind = self.inner.prepare(X[:0], like=self.inner.prepare(X[bounds[0] : bounds[1]]))
+        parts = [self.inner.prepare(X[a:b], like=kind) for a, b in pairwise(bounds)]
+        return BlockedMatrix(
+            X.shape, bounds, lambda transposed: (part.T if transposed else part for part in parts),
+            lambda: [None] * len(parts), kind,
+        )  # fmt: skip
+
+    def coefficients(self, S: Any, rows_of: Any = None) -> Any:
+        """Cut S like the data."""
+        if rows_of is None:
+            return self.inner.coefficients(S)
+        return BlockedCoefficients(S, rows_of, self.inner)
+
+    def factor(self, A: Any, rows_of: Any = None) -> Any:
+        """Cut a factor like the data; one that shares no rows with it stays whole."""
+        if rows_of is None:
+            return self.inner.factor(A)
+        blocks = rows_of.room()
+        for i, rows in enumerate(rows_of.spans):
+            blocks[i] = block = self.inner.factor(A[rows])
+        return BlockedFactor(blocks, rows_of, block.shape[1])
+
+    def release(self, A: Any, r: int) -> Array:
+        """Return a factor as one array (n, r), one on disk as a memory map."""
+        if not isinstance(A, BlockedFactor):
+            return self.inner.release(A, r)
+        whole = getattr(A.blocks, "whole", None)
+        if whole is not None:
+            mapped: Array = whole()[:, :r]
+            return mapped
+        return np.concatenate([self.inner.release(block, r) for block in A.blocks])
+
+    def column_sums(self, A: Any) -> Any:
+        """Return the sums over rows in float64."""
+        if not isinstance(A, BlockedFactor):
+            return self.inner.column_sums(A)
+        return self.inner.total(map(self.inner.column_sums, A.blocks))
+
+    def total(self, parts: Iterable[Any]) -> Any:
+        """Return the sum of factors that are not in blocks."""
+        return self.inner.total(parts)
+
+    def finish(
+        self, A: Any, numerator: Any, den: Any, out: Any = None, gauge: bool = False
+    ) -> Step:
+        """Return ``A * numerator / den`` for a factor that is not in blocks."""
+        return self.inner.finish(A, numerator, den, out, gauge)
+
+    def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
+        """Write the point ahead over ``before``."""
+        if not isinstance(now, BlockedFactor):
+            return self.inner.ahead(now, before, b, least)
+        for i, block in enumerate(now.blocks):
+            before.blocks[i] = self.inner.ahead(block, before.blocks[i], b, least)
+        return before
+
+    def ratio_matmul(self, X: Any, A: Any, B: Any) -> Any:
+        """Return ``(X / (A @ B.T)) @ B``: a sum over the blocks of B, or blocks of their own."""
+        if not isinstance(X, BlockedMatrix):
+            return self.inner.ratio_matmul(X, A, B)
+        if X.transposed:
+            return self.inner.total(self._ratios(X, A, B))
+        found = A.empty_like()
+        for i, part in enumerate(X.parts()):
+            found.blocks[i] = self.inner.ratio_matmul(part, A.blocks[i], B)
+        return found
+
+    def _ratios(self, XT: BlockedMatrix, A: Any, B: BlockedFactor) -> Iterator[Any]:
+        """Yield the share of each block of samples in the numerator of A (d, r)."""
+        for i, part in enumerate(XT.parts()):
+            yield self.inner.ratio_matmul(part, A, B.blocks[i])
+
+    def divergence(self, X: Any, A: Any, B: Any) -> float:
+        """Return the I-divergence (eq. 2), the sum of those of the blocks."""
+        if not isinstance(X, BlockedMatrix):
+            return self.inner.divergence(X, A, B)
+        return sum(self.inner.divergence(part, A.blocks[i], B) for i, part in enumerate(X.parts()))
+
+    def half_step(
+        self, X: Any, A: Any, B: Any, den: Any, *, weight: Any = None, also: Also | None = None,
+        plus: Plus | None = None, out: Any = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
+        """Return the update of H (n, r) block by block, or that of V (d, r) from all blocks."""
+        if not X.transposed:
+            return self._update_blocks(X, A, B, den, weight, plus, out, gauge)
+        terms = self._ratios(X, A, B)
+        if also is not None:
+            ratio = self.inner.ratio_matmul(also.X, A, also.B)
+            terms = chain(terms, [also.weight * ratio])
+        return self.inner.finish(A, self.inner.total(terms), den, out, gauge)
+
+    def _update_blocks(
+        self, X: BlockedMatrix, A: BlockedFactor, B: Any, den: Any, weight: Any,
+        plus: Plus | None, out: BlockedFactor | None, gauge: bool,
+    ) -> Step:  # fmt: skip
+        new = A.empty_like() if out is None else out
+        mass = worst = 0.0
+        for i, (rows, part) in enumerate(zip(X.spans, X.parts(), strict=True)):
+            block = A.blocks[i]
+            step = self.inner.half_step(
+                part, block, B, den,
+                weight=None if weight is None else weight[rows],
+                plus=None if plus is None else plus._replace(S=plus.S.blocks[i]),
+                out=block if new is A else None, gauge=gauge,
+            )  # fmt: skip
+            new.blocks[i] = step.factor
+            mass, worst = mass + step.mass, worst + step.mass * (step.violation or 0.0)
+        return gauged(new, mass, worst) if gauge else Step(new)

@@ -1,0 +1,11 @@
+"""Data on disk: a matrix in files is read a block of rows at a time, under a memory limit.
+
+`open_rows` looks at the files, `RowBlocks` is what a fit gets in the place of X, and `StoredRows`
+is what the fit makes of it: checked blocks in a scratch folder, by rows and by columns.
+"""
+
+from marginparts.row_blocks._mapping import mapped_by_blocks
+from marginparts.row_blocks._rows import RowBlocks, at_hand, open_rows
+from marginparts.row_blocks._stored import StoredRows
+
+__all__ = ["RowBlocks", "StoredRows", "at_hand", "mapped_by_blocks", "open_rows"]
