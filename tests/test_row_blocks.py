@@ -188,7 +188,7 @@ def test_H_on_disk_has_the_bits_of_H_in_memory(tmp_path, small_blocks, solver):
 def test_starts_are_made_by_rows(tmp_path, small_blocks):
     small_blocks()
     X, y = matrix(), encode_labels(labels())
-    with saved(npy_folder, X, tmp_path).stored(R) as stored:
+    with saved(npy_folder, X, tmp_path).at_hand(R) as stored:
         for start in (lambda X: random_start(X, R, 5), lambda X: label_start(X, y, R, 5)):
             H, V = start(stored)
             whole_H, whole_V = start(X)
@@ -202,7 +202,7 @@ def test_starts_are_made_by_rows(tmp_path, small_blocks):
 def test_stored_rows_can_be_asked_about_the_data(tmp_path, small_blocks):
     small_blocks()
     X, S = matrix(), directions()
-    with saved(npy_folder, X, tmp_path).stored(R) as stored:
+    with saved(npy_folder, X, tmp_path).at_hand(R) as stored:
         assert stored.shape == X.shape
         assert stored.nnz == X.nnz
         wanted = np.array([40, 3, 89, 0, 3, 18])
@@ -497,7 +497,7 @@ def test_a_scratch_folder_that_is_not_there_is_one_sentence(tmp_path):
 
 def test_what_happens_to_the_scratch_files_is_told(tmp_path, small_blocks):
     small_blocks()
-    with saved(npy_folder, matrix(), tmp_path).stored(R) as stored:
+    with saved(npy_folder, matrix(), tmp_path).at_hand(R) as stored:
         blocks = stored.read(transposed=False)
         next(blocks)
         blocks.close()  # a pass that is not finished leaves no thread behind

@@ -24,6 +24,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
 torch_gpu = pytest.importorskip("marginparts.backends.torch_gpu")
 torch_dense = pytest.importorskip("marginparts.backends._torch_dense")
+torch_sparse = pytest.importorskip("marginparts.backends._torch_sparse")
+torch_streams = pytest.importorskip("marginparts.backends._torch_streams")
 
 HAS_GPU = torch.cuda.is_available()
 REFERENCE = ReferenceBackend()
@@ -36,7 +38,7 @@ kinds = pytest.mark.parametrize("kind", ["sparse", "dense"])
 
 @pytest.fixture
 def backend(monkeypatch):
-    monkeypatch.setattr(torch_gpu, "_SHORTEST", 4)  # so that rows are cut
+    monkeypatch.setattr(torch_sparse, "_SHORTEST", 4)  # so that rows are cut
     monkeypatch.setattr(torch_dense, "_BLOCK", 20)
     return torch_gpu.TorchBackend("cuda" if HAS_GPU else "cpu")
 
@@ -58,10 +60,10 @@ class Case:
         """The same on the device."""
         X = backend.prepare(self.X, like=None)
         if not sp.issparse(self.X):  # small dense data has many zeros, and would be kept sparse
-            X = torch_gpu.DenseMatrix(torch.from_numpy(self.X).to(backend.device))
+            X = torch_dense.DenseMatrix(torch.from_numpy(self.X).to(backend.device))
         XS = (
             backend.prepare(np.ascontiguousarray(self.XS), like=X)
-            if isinstance(X, torch_gpu.DenseMatrix)
+            if isinstance(X, torch_dense.DenseMatrix)
             else backend.prepare(self.XS, like=X)
         )
         return X, XS, backend.coefficients(self.S), backend.factor(self.H), backend.factor(self.V)
@@ -138,9 +140,9 @@ def test_padded_columns_stay_zero(backend):
 
 
 def test_rows_are_cut_into_pieces_that_cover_them(monkeypatch):
-    monkeypatch.setattr(torch_gpu, "_SHORTEST", 4)
+    monkeypatch.setattr(torch_sparse, "_SHORTEST", 4)
     indptr = np.array([0, 0, 3, 13, 17, 26])
-    row, start, stop, slot, long_row, first_slot, n_slots = torch_gpu.cut_rows(
+    row, start, stop, slot, long_row, first_slot, n_slots = torch_sparse.cut_rows(
         indptr, np.arange(26)
     )
     covered = sorted((int(r), p) for r, a, b in zip(row, start, stop, strict=True)
@@ -151,6 +153,38 @@ def test_rows_are_cut_into_pieces_that_cover_them(monkeypatch):
     assert n_slots == 6
     assert sorted(slot[slot >= 0]) == list(range(6))
     assert set(row[slot < 0]) == {0, 1, 3}
+
+
+@pytest.mark.parametrize("r", [3, 41])
+def test_updates_with_gathered_rows_of_half_the_width_are_good_to_eight_bits(backend, r):
+    half = torch_gpu.TorchBackend(backend.device.type, half=True)
+    case = Case(r, np.float32, "sparse")
+    X, _, _, H, V = case.on(half)
+    found = half.release(half.half_step(X, H, V, half.column_sums(V)).factor, r)
+    expected = REFERENCE.half_step(case.X, case.H, case.V, case.V.sum(0, dtype=np.float64)).factor
+    assert found.dtype == np.float32
+    assert_allclose(found, expected, rtol=2**-7)
+    assert_allclose(half.divergence(X, H, V), REFERENCE.divergence(case.X, case.H, case.V), 1e-5)
+
+
+@pytest.mark.parametrize("H_stays", [True, False])
+@pytest.mark.parametrize("solver", ["mu", "mue"])
+@kinds
+def test_data_larger_than_the_card_is_factorized_all_the_same(
+    backend, kind, solver, H_stays, monkeypatch
+):
+    monkeypatch.setattr(torch_streams, "_FOR_H", 1e9 if H_stays else 0)
+    X, y = blocks(n=9)
+    X = sp.csr_array(X) if kind == "sparse" else X + 0.1
+    S = margin_directions(X, y)
+    small = torch_gpu.TorchBackend(backend.device.type, memory=200)
+    options = {"S": S, "lam": 0.5, "solver": solver, "max_iter": 5, "tol": 0, "random_state": 0}
+    expected = nmf_alpha(X, 3, backend="reference", **options)
+    found = nmf_alpha(X, 3, backend=small, **options)
+    assert_allclose(found.V, expected.V, rtol=1e-10)
+    assert_allclose(found.H, expected.H, rtol=1e-10)
+    prepared = small.suited_to(X, 3).prepare(X)
+    assert len(prepared.bounds) > 2, "the data was in one block"
 
 
 def blocks(n=6, d=4):

@@ -1,11 +1,14 @@
-"""Data and factors of which only some rows are in memory at a time."""
+"""Data and factors of which only some rows are in memory at a time, or none here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from marginparts._types import Array
 
@@ -13,8 +16,67 @@ from marginparts._types import Array
 _CHUNK = 1 << 22
 
 
+class Elsewhere:
+    """What people give in the place of X when it is not in memory: files, or a Dask array."""
+
+    shape: tuple[int, int]
+
+    def at_hand(self, n_components: int, solver: str) -> AbstractContextManager[Any]:
+        """Check all rows, and give them as `OutOfCore` data while a fit lasts."""
+        raise NotImplementedError
+
+
 class OutOfCore:
-    """Data on disk. What can be asked of it is at `marginparts.row_blocks.StoredRows`."""
+    """Trusted data that is on disk or on a cluster, and what a fit can ask of it.
+
+    Attributes
+    ----------
+    shape : (n, d)
+    dtype : float32 or float64
+    nnz : int
+    mass, lengths : (n,) arrays
+        The sum and the Euclidean length of each row, in float64.
+    """
+
+    dtype: Any
+    mass: Array
+    lengths: Array
+
+    def kernels(self, backend: Any, r: int) -> Any:
+        """Return a backend for such data around the one asked for."""
+        raise NotImplementedError
+
+    def transposed_product(self, S: Any) -> Any:
+        """Return ``S.T @ X`` (2p, d) for a sparse S (n, 2p)."""
+        raise NotImplementedError
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return some rows (m, d), in memory."""
+        raise NotImplementedError
+
+
+@contextmanager
+def at_hand(X: Any, n_components: int, solver: str) -> Iterator[Any]:
+    """Give the data of a fit: X itself, or what is elsewhere made ready for passes over it."""
+    if not isinstance(X, Elsewhere):
+        yield X
+        return
+    with X.at_hand(n_components, solver) as data:
+        yield data
+
+
+def facts_of(X: Any) -> tuple[NDArray[np.float64], Array, NDArray[np.int32]]:
+    """Return the mass, the length and the number of nonzeros of each row."""
+    mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    # so that squares of extreme values stay within range
+    largest = (float(X.max()) if X.shape[0] else 0.0) or 1.0
+    if not sp.issparse(X):
+        lengths = largest * np.linalg.norm(X / largest, axis=1)
+        return mass, lengths, np.full(len(X), X.shape[1], np.int32)
+    squares = np.divide(X.data, largest, dtype=np.float64)
+    np.square(squares, out=squares)
+    sums = sp.csr_array((squares, X.indices, X.indptr), shape=X.shape) @ np.ones(X.shape[1])
+    return mass, largest * np.sqrt(sums), np.diff(X.indptr).astype(np.int32)
 
 
 class RowsOnDemand:
@@ -54,5 +116,5 @@ def made_by_rows(X: Any, r: int, make: Callable[[int, int], Array]) -> Any:
     """Return a factor (n, r) for data: whole, or rows on demand where the data is on disk."""
     n = X.shape[0]
     if isinstance(X, OutOfCore):
-        return RowsOnDemand((n, r), X.dtype, make)  # type: ignore[attr-defined]
+        return RowsOnDemand((n, r), X.dtype, make)
     return make(0, n).astype(X.dtype)

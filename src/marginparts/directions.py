@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
+from marginparts._by_rows import OutOfCore
 from marginparts._types import Array
 from marginparts.dual_svm import DualProblem, solve_duals
 from marginparts.init import seed_of
 from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
-from marginparts.row_blocks import StoredRows
 from marginparts.scaling import row_lengths
 from marginparts.transduction import transductive_weights
 from marginparts.validation import check_matrix, check_option, check_positive
@@ -149,8 +149,8 @@ def find_directions(
     whole: Whole | None = None,
 ) -> Directions:
     """`margin_directions` on trusted data; ``whole`` where these are only some rows of it."""
-    if isinstance(X, StoredRows):
-        return _stored_directions(
+    if isinstance(X, OutOfCore):
+        return _gathered_directions(
             X, labels, features=features, source=source, multiclass=multiclass, C=C, scale=scale,
             pseudo=pseudo, seed=seed,
         )  # fmt: skip
@@ -181,10 +181,10 @@ def find_directions(
     return Directions(sp.csr_array(S).astype(X.dtype), tuple(task.name for task, _ in kept))
 
 
-def _stored_directions(
-    X: StoredRows, labels: Labels, *, features: Any, pseudo: str | None, **options: Any
+def _gathered_directions(
+    X: OutOfCore, labels: Labels, *, features: Any, pseudo: str | None, **options: Any
 ) -> Directions:
-    """Directions for data on disk, from its labeled rows, which are taken into memory."""
+    """Directions for data elsewhere, from its labeled rows, which are taken into memory."""
     if pseudo is not None:
         raise ValueError(f"pseudo={pseudo!r} needs all rows in memory; set pseudo=None.")
     known = np.flatnonzero(labels.labeled)

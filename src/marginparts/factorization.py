@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginparts._by_rows import Elsewhere, OutOfCore, at_hand
 from marginparts._types import Array, Callback, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
-from marginparts.backends.blocked import BlockedBackend
+from marginparts.cluster import as_dask_rows
 from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start, seed_of
 from marginparts.labels import Labels
 from marginparts.models.nmf_alpha import NMFAlphaProblem
-from marginparts.row_blocks import RowBlocks, StoredRows, at_hand
 from marginparts.scaling import extreme_balance, extreme_scale, tame_rows
 from marginparts.solver import SOLVERS, WARM_UP, Run, minimize
 from marginparts.validation import (
@@ -51,10 +51,11 @@ def nmf_alpha(
 
     Parameters
     ----------
-    X : (n, d) array or sparse matrix, or RowBlocks
+    X : (n, d) array or sparse matrix, RowBlocks or Dask array
         Nonnegative data, one row a sample. float32 stays float32; all else becomes float64. Rows on
-        disk (`open_rows`) are read a block at a time; ``"cd"`` is ``"mue"`` then, and H is a memory
-        map where it does not fit the limit.
+        disk (`open_rows`) are read a block at a time, and H is a memory map where it does not fit
+        the limit; those of a Dask array stay on its workers, and H is a Dask array. ``"cd"`` is
+        ``"mue"`` for both.
     n_components : int
         The number r of parts.
     S : (n, 2p) array or sparse matrix, or None
@@ -95,7 +96,8 @@ def nmf_alpha(
            [0., 3., 0.]])
     """
     lam = check_nonnegative(lam, "lam")
-    if isinstance(X, RowBlocks):
+    X = as_dask_rows(X)
+    if isinstance(X, Elsewhere):
         r = _check_run(X, n_components, solver, max_iter, tol)
     else:
         X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha")
@@ -231,12 +233,10 @@ def factorize_path(
     callback: Callback | None = None,
 ) -> Iterator[tuple[float, Result]]:
     """`nmf_alpha_path` on trusted data from a given start: each weight with its result."""
-    kernels = get_backend(backend, work_of(X, V.shape[1]))
-    if isinstance(X, StoredRows):
-        kernels = BlockedBackend(kernels)
     scale = extreme_scale(X)
     if scale != 1:
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
+    kernels = kernels_for(X, V.shape[1], backend)
     problem = NMFAlphaProblem(kernels, X=kernels.prepare(X))
     if S is not None and S.shape[1] > 0:
         problem.S = kernels.coefficients(S, rows_of=problem.X)
@@ -256,6 +256,16 @@ def factorize_path(
         yield lam, _as_result(run, V, H, scale, balance)
 
 
+def kernels_for(X: Any, r: int, backend: str | Backend) -> Backend:
+    """Return the backend for some data; what is not in memory brings its own around it."""
+    if isinstance(X, OutOfCore):
+        around: Backend = X.kernels(backend, r)
+        return around
+    kernels = get_backend(backend, work_of(X, r))
+    suited = getattr(kernels, "suited_to", None)
+    return kernels if suited is None else suited(X, r)
+
+
 def recorded(kernels: Backend, problem: NMFAlphaProblem) -> Any:
     """Return the problem, or what a backend makes of it whose launches are dear."""
     record = getattr(kernels, "recorded", None)
@@ -269,7 +279,7 @@ def work_of(X: Any, r: int) -> int:
 
 def margin_components(S: Any, X: Any) -> Any:
     """Return ``XS = S.T @ X`` (2p, d): the components w+ and w- (eq. 10); sparse when X is."""
-    XS = X.transposed_product(S) if isinstance(X, StoredRows) else S.T @ X
+    XS = X.transposed_product(S) if isinstance(X, OutOfCore) else S.T @ X
     if not sp.issparse(XS):
         return np.ascontiguousarray(XS)
     XS = sp.csr_array(XS)

@@ -9,8 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from marginparts._by_rows import Elsewhere
 from marginparts._types import Array, Result, Stop
 from marginparts.backends import Backend
+from marginparts.cluster import as_dask_rows, lazy_on_dask
 from marginparts.factorization import parts_of
 from marginparts.geometry import gram_root
 from marginparts.row_blocks import RowBlocks, mapped_by_blocks
@@ -25,8 +27,8 @@ from marginparts.validation import (
 )
 
 
-def check_rows(estimator: Any, X: RowBlocks, *, reset: bool) -> RowBlocks:
-    """Take note of the number of features, or compare it; `validate_data` for rows on disk."""
+def check_rows(estimator: Any, X: Elsewhere, *, reset: bool) -> Elsewhere:
+    """Take note of the number of features, or compare it; `validate_data` for rows elsewhere."""
     if reset:
         estimator.n_features_in_ = X.shape[1]
         vars(estimator).pop("feature_names_in_", None)
@@ -48,8 +50,9 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     backend: str | Backend
 
     def _check_data(self, X: Any, *, reset: bool) -> Any:
-        """Return X as trusted data; rows on disk are checked when they are read."""
-        if isinstance(X, RowBlocks):
+        """Return X as trusted data; rows elsewhere are checked when they are read."""
+        X = as_dask_rows(X)
+        if isinstance(X, Elsewhere):
             return check_rows(self, X, reset=reset)
         X = validate_data(
             self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
@@ -62,7 +65,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             check_count(self.map_iter, "map_iter")
         check_option(self.output, "output", ("gram", "coefficients"))
         X = self._check_data(X, reset=True)
-        if not isinstance(X, RowBlocks):
+        if not isinstance(X, Elsewhere):
             check_mass(X, type(self).__name__)
         return X, check_rank(self.n_components, X.shape)
 
@@ -95,13 +98,14 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
+    @lazy_on_dask
     def transform(self, X: Any, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Express samples in the learned parts; labels never enter.
 
         Parameters
         ----------
-        X : (n, d) array or sparse matrix, or RowBlocks
-            Rows on disk are mapped a block at a time.
+        X : (n, d) array or sparse matrix, RowBlocks or Dask array
+            Rows on disk are mapped a block at a time; a Dask array gives a lazy one.
         out : path or None
             An ``.npy`` file to write the codes to.
 

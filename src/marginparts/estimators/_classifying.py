@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from marginparts._types import Array
+from marginparts.cluster import as_dask_rows, lazy_on_dask
 from marginparts.labels import Labels, encode_labels
 
 
@@ -45,6 +46,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         """Return decision values (n, p) for data as the user gives it, p = 1 for two classes."""
         raise NotImplementedError
 
+    @lazy_on_dask
     def decision_function(self, X: Any) -> Array:
         """Return signed distances to the hyperplanes, times the length of their normals.
 
@@ -60,6 +62,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         values = self._values(X)
         return values if self.multilabel_ or len(self.classes_) > 2 else values[:, 0]
 
+    @lazy_on_dask
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
 
@@ -91,7 +94,10 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("score needs labeled samples, and y has none.")
         truth = labels.codes[known] if labels.multilabel else labels.classes[labels.codes[known]]
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        predicted = self.predict(_safe_indexing(X, np.flatnonzero(known)))
+        if as_dask_rows(X) is not X:
+            predicted = np.asarray(self.predict(X))[known]
+        else:
+            predicted = self.predict(_safe_indexing(X, np.flatnonzero(known)))
         return float(accuracy_score(truth, predicted, sample_weight=weight))
 
     def __sklearn_tags__(self) -> Any:

@@ -10,9 +10,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from marginparts._by_rows import Elsewhere, at_hand
 from marginparts._types import Array, Callback
 from marginparts.backends import Backend
 from marginparts.calibration import calibrate
+from marginparts.cluster import as_dask_rows, lazy_on_dask
 from marginparts.directions import Source
 from marginparts.estimators._base import check_rows
 from marginparts.estimators._classifying import PartlyLabeledClassifier
@@ -21,7 +23,7 @@ from marginparts.factorization import check_init
 from marginparts.init import seed_of
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
-from marginparts.row_blocks import RowBlocks, at_hand, mapped_by_blocks
+from marginparts.row_blocks import RowBlocks, mapped_by_blocks
 from marginparts.selection import LAM_GRID, LAM_GRID_SEVERAL, Grid, Setting, choose
 from marginparts.validation import (
     DTYPES,
@@ -165,9 +167,9 @@ class NMFAlphaClassifier(
 
         Parameters
         ----------
-        X : (n, d) array or sparse matrix, or RowBlocks
-            Nonnegative data, labeled and unlabeled, in memory or on disk (`open_rows`; set
-            ``pseudo=None`` then).
+        X : (n, d) array or sparse matrix, RowBlocks or Dask array
+            Nonnegative data, labeled and unlabeled, in memory, on disk (`open_rows`) or on a
+            cluster; set ``pseudo=None`` for these two.
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes.
 
@@ -185,7 +187,7 @@ class NMFAlphaClassifier(
         )  # fmt: skip
         parts.check_parameters()
         X = self._check_data(X, reset=True)
-        if not isinstance(X, RowBlocks):
+        if not isinstance(X, Elsewhere):
             check_mass(X, type(self).__name__)
         labels = self._check_labels(y, X.shape[0])
         grid = self._grid(labels, X.shape)
@@ -254,7 +256,8 @@ class NMFAlphaClassifier(
         return None
 
     def _check_data(self, X: Any, *, reset: bool) -> Any:
-        if isinstance(X, RowBlocks):
+        X = as_dask_rows(X)
+        if isinstance(X, Elsewhere):
             return check_rows(self, X, reset=reset)
         X = validate_data(
             self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
@@ -285,6 +288,7 @@ class NMFAlphaClassifier(
     def _n_features_out(self) -> int:
         return int(self.parts_.components_.shape[0])
 
+    @lazy_on_dask
     def transform(self, X: Any, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Return Z (n, r): the samples expressed in the parts, see `NMFAlpha.transform`."""
         check_is_fitted(self)
@@ -303,6 +307,7 @@ class NMFAlphaClassifier(
         return self.head_.values(self.parts_.codes(X))
 
     @available_if(_is_calibrated)
+    @lazy_on_dask
     def predict_proba(self, X: Any) -> Array:
         """Return calibrated probabilities of the classes.
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from marginparts._by_rows import at_hand
 from marginparts._types import Array, Callback, PathStep, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums
@@ -25,7 +26,6 @@ from marginparts.factorization import (
 )
 from marginparts.init import seed_of
 from marginparts.labels import Labels, encode_labels
-from marginparts.row_blocks import at_hand
 from marginparts.solver import SOLVERS
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
@@ -159,8 +159,8 @@ class NMFAlpha(PartsTransformer):
 
         Parameters
         ----------
-        X : (n, d) array or sparse matrix, or RowBlocks
-            Nonnegative data, in memory or on disk (`open_rows`).
+        X : (n, d) array or sparse matrix, RowBlocks or Dask array
+            Nonnegative data, in memory, on disk (`open_rows`) or on a cluster.
         y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; None is plain NMF.
 
@@ -199,8 +199,10 @@ class NMFAlpha(PartsTransformer):
             S = sp.csr_array((X.shape[0], 0), dtype=X.dtype)
         self.margin_names_ = np.array(names, dtype=str)
         self.margin_components_ = margin_components(S, X)
-        # only labeled rows of H are looked at: it may be on disk
-        self.margin_codes_ = np.asarray(S.T @ result.H) * column_sums(result.V).astype(X.dtype)
+        # only labeled rows of H are looked at: it may be on disk, or on a cluster
+        known = np.flatnonzero(np.diff(S.indptr))
+        HS = S[known].T @ np.asarray(result.H[known])
+        self.margin_codes_ = np.asarray(HS) * column_sums(result.V).astype(X.dtype)
 
     def path(
         self, X: Any, lams: Iterable[float], *, callback: Callback | None = None

@@ -5,7 +5,7 @@ is what the fit makes of it: checked blocks in a scratch folder, by rows and by 
 """
 
 from marginparts.row_blocks._mapping import mapped_by_blocks
-from marginparts.row_blocks._rows import RowBlocks, at_hand, open_rows
+from marginparts.row_blocks._rows import RowBlocks, open_rows
 from marginparts.row_blocks._stored import StoredRows
 
-__all__ = ["RowBlocks", "StoredRows", "at_hand", "mapped_by_blocks", "open_rows"]
+__all__ = ["RowBlocks", "StoredRows", "mapped_by_blocks", "open_rows"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from marginparts._by_rows import Elsewhere
 from marginparts._files import FileProblemError, problems_with
 from marginparts.readers._columns import check_entries
 from marginparts.row_blocks._containers import open_container
@@ -25,7 +26,7 @@ from marginparts.validation import as_nonnegative, check_count
 _CSR = ("data.npy", "indices.npy", "indptr.npy")
 
 
-class RowBlocks:
+class RowBlocks(Elsewhere):
     """A matrix on disk, to be given to a fit in the place of X. Made by `open_rows`.
 
     Attributes
@@ -91,7 +92,7 @@ class RowBlocks:
             yield as_nonnegative(X, "a fit")
 
     @contextmanager
-    def stored(self, n_components: int, solver: str = "auto") -> Iterator[StoredRows]:
+    def at_hand(self, n_components: int, solver: str = "auto") -> Iterator[StoredRows]:
         """Check all rows and keep them in a scratch folder, which is removed at the end."""
         plan = self.plan(n_components, solver)
         with problems_with(self.scratch or tempfile.gettempdir(), "written"):
@@ -104,16 +105,6 @@ class RowBlocks:
             if not data.mass.any():
                 raise ValueError(f"{self.path} needs at least one positive entry; all are zero.")
             yield data
-
-
-@contextmanager
-def at_hand(X: Any, n_components: int, solver: str) -> Iterator[Any]:
-    """Give the data of a fit: X itself, or rows on disk made ready for passes over them."""
-    if not isinstance(X, RowBlocks):
-        yield X
-        return
-    with X.stored(n_components, solver) as data:
-        yield data
 
 
 def open_rows(

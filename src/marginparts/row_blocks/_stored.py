@@ -13,8 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts._by_rows import OutOfCore
-from marginparts._types import Array
+from marginparts._by_rows import OutOfCore, facts_of
+from marginparts.backends import Backend, get_backend
+from marginparts.backends.blocked import BlockedBackend
 from marginparts.row_blocks._block_files import BlockFile, FactorFile, Room, new_room
 from marginparts.row_blocks._limits import Plan, shown
 
@@ -59,7 +60,7 @@ class StoredRows(OutOfCore):
         with self.by_rows.writing() as by_rows, self.by_columns.writing() as by_columns:
             for X in blocks:
                 self.bounds.append(self.bounds[-1] + X.shape[0])
-                told.append(_facts(X))
+                told.append(facts_of(X))
                 if self.sparse:
                     by_rows(X.data, X.indices, X.indptr)
                     XT = X.T.tocsr()
@@ -90,6 +91,10 @@ class StoredRows(OutOfCore):
             else:
                 yield arrays[0]
         self._rooms = rooms
+
+    def kernels(self, backend: str | Backend, r: int) -> BlockedBackend:
+        """Return a backend that takes a block at a time."""
+        return BlockedBackend(get_backend(backend, self.nnz * r))
 
     def room_for_blocks(self, inner: Any) -> Any:
         """Return where the blocks of H are kept: in memory, or in a file."""
@@ -140,16 +145,3 @@ class StoredRows(OutOfCore):
         for i, block in zip(used, self.read(transposed=False, only=used), strict=True):
             total = total + S[self.bounds[i] : self.bounds[i + 1]].T @ block
         return total.astype(self.dtype)
-
-
-def _facts(X: Any) -> tuple[NDArray[np.float64], Array, NDArray[np.int32]]:
-    """Return the mass, the length and the number of nonzeros of each row."""
-    mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-    largest = float(X.max()) or 1.0  # so that squares of extreme values stay within range
-    if not sp.issparse(X):
-        lengths = largest * np.linalg.norm(X / largest, axis=1)
-        return mass, lengths, np.full(len(X), X.shape[1], np.int32)
-    squares = np.divide(X.data, largest, dtype=np.float64)
-    np.square(squares, out=squares)
-    sums = sp.csr_array((squares, X.indices, X.indptr), shape=X.shape) @ np.ones(X.shape[1])
-    return mass, largest * np.sqrt(sums), np.diff(X.indptr).astype(np.int32)

@@ -1,0 +1,258 @@
+"""Blocks of rows on the workers of a Dask cluster: H stays with its data, V is sent around.
+
+A backend whose H and S are names for what the workers keep. An iteration is two calls to them:
+
+    update of V    each worker sums the numerators of its blocks (d, r), and their sums come back
+                   as a tree
+    update of H    V goes out, and ``T`` (2p, r); each block updates its rows, and what comes back
+                   are the column sums of H (r,) and ``S.T @ H`` (2p, r), for the next update of V
+
+Whatever is not about blocks (V, the margin components) is done here, by a local backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+from itertools import count
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts._by_rows import RowsOnDemand
+from marginparts._types import Array, Step
+from marginparts.backends import Also, Backend, Plus
+from marginparts.backends._common import gauged
+
+
+class Caller(Protocol):
+    """The workers of a fit; `marginparts.cluster` has them."""
+
+    live: set[int]
+
+    def share(self, **values: Any) -> None:
+        """Send something to all workers, once."""
+        ...
+
+    def later(self, *step: Any) -> None:
+        """Do something together with the next call."""
+        ...
+
+    def call(self, *step: Any) -> Any:
+        """Do something with all blocks, and return the sum of what they say."""
+        ...
+
+    def released(self, name: int) -> Any:
+        """Return a factor as an array of the cluster."""
+        ...
+
+
+class SharedFactor:
+    """V (d, r), here and on all workers; it is sent when they need it and it has changed."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.shape, self.is_sent = array, array.shape, False
+
+    def count_nonzero(self) -> int:
+        """Count the entries that are not 0."""
+        return int(np.count_nonzero(self.array))
+
+    def __deepcopy__(self, memo: Any) -> SharedFactor:
+        return SharedFactor(deepcopy(self.array))
+
+    def __setitem__(self, where: Any, other: SharedFactor) -> None:
+        self.array[where] = other.array
+        self.is_sent = False
+
+
+class RemoteFactor:
+    """H (n, r), a name for blocks of rows on the workers, with the sums they last told."""
+
+    def __init__(self, workers: DaskBackend, shape: tuple[int, int]) -> None:
+        self.backend, self.shape = workers, shape
+        self.name = next(workers.names)
+        self.sums: tuple[Array, Any] | None = None
+        workers.caller.live.add(self.name)
+
+    def count_nonzero(self) -> int:
+        """Count the entries that are not 0."""
+        return int(self.backend.caller.call("count_nonzero", self.name))
+
+    def __deepcopy__(self, memo: Any) -> RemoteFactor:
+        copied = RemoteFactor(self.backend, self.shape)
+        copied[...] = self
+        return copied
+
+    def __setitem__(self, where: Any, other: RemoteFactor) -> None:
+        self.backend.caller.later("copy", other.name, self.name)
+        self.sums = other.sums
+
+
+class RemoteMatrix:
+    """The data on the workers, or its transpose."""
+
+    def __init__(self, shape: tuple[int, int], kind: Any, transposed: bool = False) -> None:
+        self.data_shape, self.kind, self.transposed = shape, kind, transposed
+        self.shape = shape[::-1] if transposed else shape
+
+    @property
+    def T(self) -> RemoteMatrix:
+        """The transpose."""
+        return RemoteMatrix(self.data_shape, self.kind, not self.transposed)
+
+
+class RemoteCoefficients:
+    """S (n, 2p): the workers have it by blocks."""
+
+    def __init__(self, S: Any, backend: DaskBackend, transposed: bool = False) -> None:
+        self.S, self.backend, self.transposed = S, backend, transposed
+        self.shape = S.shape[::-1] if transposed else S.shape
+
+    @property
+    def T(self) -> RemoteCoefficients:
+        """The transpose, which gathers the rows of a factor."""
+        return RemoteCoefficients(self.S, self.backend, not self.transposed)
+
+    def __matmul__(self, B: Any) -> Any:
+        """Return ``S.T @ H`` (2p, r), or the product of S with a vector."""
+        if not self.transposed:
+            return self.S @ B
+        return self.backend.inner.factor(self.backend.sums_of(B)[1])
+
+
+class DaskBackend:
+    """The protocol of a backend over the workers of a cluster.
+
+    Parameters
+    ----------
+    caller : Caller
+    inner : Backend
+        What works on V and on the margin components, here.
+    sparse : bool
+        Whether the data is.
+    r : int
+        The number of parts; the inner backend's factors may be wider.
+    """
+
+    name = "dask"
+
+    def __init__(self, caller: Caller, inner: Backend, sparse: bool, r: int) -> None:
+        self.caller, self.inner, self.sparse, self.r = caller, inner, sparse, r
+        self.names = count()
+
+    def prepare(self, X: Any, like: Any = None) -> Any:
+        """Take the data as it is on the workers; what is like it stays here."""
+        if like is not None:
+            return self.inner.prepare(X, like=like.kind)
+        # a matrix without rows settles the kind of the margin components
+        empty = np.empty((0, X.shape[1]), X.dtype)
+        kind = self.inner.prepare(sp.csr_array(empty) if self.sparse else empty)
+        return RemoteMatrix(X.shape, kind)
+
+    def coefficients(self, S: Any, rows_of: Any = None) -> Any:
+        """Send S to the workers."""
+        if rows_of is None:
+            return self.inner.coefficients(S)
+        S = sp.csr_array(S)
+        self.caller.share(S=S)
+        return RemoteCoefficients(S, self)
+
+    def factor(self, A: Any, rows_of: Any = None) -> Any:
+        """Start H on the workers; V stays here and is sent when it is needed."""
+        if rows_of is None:
+            return SharedFactor(self.inner.factor(A))
+        if not isinstance(A, RowsOnDemand):
+            A = np.asarray(A)
+        self.caller.share(start=A)
+        H = RemoteFactor(self, A.shape)
+        self.caller.later("begin", H.name)
+        return H
+
+    def release(self, A: Any, r: int) -> Any:
+        """Return V as an array, and H as a Dask array."""
+        if isinstance(A, RemoteFactor):
+            return self.caller.released(A.name)
+        return self.inner.release(A.array, r)
+
+    def column_sums(self, A: Any) -> Any:
+        """Return the sums over rows in float64."""
+        if isinstance(A, RemoteFactor):
+            sums = np.zeros(self.inner.factor(np.zeros((1, self.r))).shape[1])
+            sums[: self.r] = self.sums_of(A)[0]
+            return sums
+        return self.inner.column_sums(A.array if isinstance(A, SharedFactor) else A)
+
+    def sums_of(self, H: RemoteFactor) -> tuple[Array, Any]:
+        """Return the column sums (r,) of H and ``S.T @ H`` (2p, r); mostly they are known."""
+        if H.sums is None:
+            H.sums = self.caller.call("sums", H.name)
+        return H.sums
+
+    def total(self, parts: Iterable[Any]) -> Any:
+        """Return the sum of factors that are here."""
+        return self.inner.total(parts)
+
+    def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
+        """Write the point ahead over ``before``."""
+        if isinstance(now, RemoteFactor):
+            self.caller.later("ahead", now.name, before.name, b, least)
+            before.sums = None
+            return before
+        return SharedFactor(self.inner.ahead(now.array, before.array, b, least))
+
+    def ratio_matmul(self, X: Any, A: Any, B: Any) -> Any:
+        """Return ``(X / (A @ B.T)) @ B`` for the margin components."""
+        return self.inner.ratio_matmul(X, _array(A), _array(B))
+
+    def divergence(self, X: Any, A: Any, B: Any) -> float:
+        """Return the I-divergence (eq. 2), the sum of those of the blocks."""
+        if not isinstance(X, RemoteMatrix):
+            return self.inner.divergence(X, _array(A), _array(B))
+        self._send(B)
+        return float(self.caller.call("divergence", A.name))
+
+    def half_step(
+        self, X: Any, A: Any, B: Any, den: Any, *, weight: Any = None, also: Also | None = None,
+        plus: Plus | None = None, out: Any = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
+        """Return the update of H on the workers, or that of V from what they say."""
+        if X.transposed:
+            return self._update_V(A, B, den, also, out, gauge)
+        self._send(B)
+        new = RemoteFactor(self, A.shape) if out is None else out
+        lam, T = (0.0, None) if plus is None else (plus.weight, self._plain(plus.T))
+        *sums, mass, worst = self.caller.call("step", A.name, new.name, lam, T, gauge)
+        new.sums = tuple(sums)
+        return gauged(new, mass, worst) if gauge else Step(new)
+
+    def _update_V(
+        self, V: SharedFactor, H: RemoteFactor, den: Any, also: Also | None, out: Any, gauge: bool
+    ) -> Step:
+        self._send(V)
+        numerator = self.inner.factor(self.caller.call("numerators", H.name))
+        if also is not None:
+            numerator += also.weight * self.inner.ratio_matmul(also.X, V.array, also.B)
+        room = None if out is None else out.array
+        step = self.inner.finish(V.array, numerator, den, room, gauge)
+        return step._replace(factor=SharedFactor(step.factor))
+
+    def finish(
+        self, A: Any, numerator: Any, den: Any, out: Any = None, gauge: bool = False
+    ) -> Step:
+        """Return ``A * numerator / den`` for a factor that is here."""
+        return self.inner.finish(A, numerator, den, out, gauge)
+
+    def _send(self, V: SharedFactor) -> None:
+        """Let the workers have V."""
+        if not V.is_sent:
+            self.caller.share(V=self._plain(V.array))
+            V.is_sent = True
+
+    def _plain(self, A: Any) -> Array:
+        """Return a factor without the room that the kernels like."""
+        return np.ascontiguousarray(self.inner.release(A, self.r))
+
+
+def _array(A: Any) -> Any:
+    return A.array if isinstance(A, SharedFactor) else A

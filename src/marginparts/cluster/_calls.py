@@ -1,0 +1,273 @@
+"""Calling the workers of a fit, and going on without those that die.
+
+Blocks are shared out by rows. Each call sends one task to each worker and adds up what they say as
+a tree; a task is bound to its worker, so that nothing is moved behind our back. When a worker is
+gone its blocks go to the others, which make them anew; when one joins it is given some.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from marginparts.cluster import _shard
+from marginparts.cluster._shard import Order, Share, Shared, Spec
+
+logger = logging.getLogger("marginparts")
+
+#: Seconds between looks at who is there: while a call is waited for, and otherwise.
+_WAITING, _LOOKING = 0.5, 2.0
+
+#: How often the same blocks may be lost in one call.
+_TRIES = 20
+
+
+class ClusterError(RuntimeError):
+    """The cluster is gone, or has no workers."""
+
+
+class Workers:
+    """The workers of one fit, and who has which block.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    blocks : list of Future
+        Trusted blocks of rows.
+    first_rows : (k,) ints
+        The first row of each.
+    spec : Spec
+    """
+
+    def __init__(self, client: Any, blocks: Sequence[Any], first_rows: Any, spec: Spec) -> None:
+        self.client, self.blocks, self.first_rows = client, blocks, [int(i) for i in first_rows]
+        self.spec = spec._replace(fit=uuid.uuid4().hex)
+        self.shared: dict[str, _Sent] = {}
+        self.clock = 0
+        self.live: set[int] = set()
+        self.queue: list[tuple[Any, ...]] = []
+        self.owner: dict[int, str] = {}
+        self._looked = 0.0
+        self._place()
+
+    def share(self, **values: Any) -> None:
+        """Send something to all workers, once."""
+        for name, value in values.items():
+            self.shared[name] = _Sent(self.client, value)
+
+    def later(self, *step: Any) -> None:
+        """Do something together with the next call."""
+        self.queue.append(step)
+
+    def call(self, *step: Any) -> Any:
+        """Do something with all blocks, and return the sum of what they say."""
+        self._look_for_workers()
+        order = Order(self.clock, tuple(sorted(self.live)), (*self.queue, step))
+        tasks = {self._submit(worker, some, order): some for worker, some in self._by_worker()}
+        for _ in range(_TRIES):
+            total = self._tree(list(tasks))
+            lost = self._wait(total, tasks)
+            if not lost:
+                self.clock += 1
+                self.queue.clear()
+                return total.result()[-1]
+            tasks = self._resubmitted(tasks, lost, order)
+        raise ClusterError("Workers of the cluster died over and over; the fit was given up.")
+
+    def _submit(self, worker: str, numbers: Sequence[int], order: Order) -> Any:
+        return self.client.submit(
+            _shard.call, self.spec, self._some(numbers), self._shared(), order,
+            workers=[worker], pure=False, key=f"marginparts-{uuid.uuid4().hex}",
+        )  # fmt: skip
+
+    def _some(self, numbers: Sequence[int]) -> Share:
+        return Share(
+            list(numbers), [self.first_rows[i] for i in numbers], [self.blocks[i] for i in numbers]
+        )
+
+    def _shared(self) -> Shared:
+        return Shared(**{name: sent.future for name, sent in self.shared.items()})
+
+    def _tree(self, tasks: list[Any]) -> Any:
+        """Add up in pairs, so that no worker receives more than a few results."""
+        while len(tasks) > 1:
+            pairs = zip(tasks[::2], tasks[1::2], strict=False)
+            odd = tasks[len(tasks) - len(tasks) % 2 :]
+            tasks = [self.client.submit(_shard.added, a, b, pure=False) for a, b in pairs] + odd
+        return tasks[0]
+
+    def _wait(self, total: Any, tasks: dict[Any, list[int]]) -> list[Any]:
+        """Wait for a sum; return the tasks that were lost on the way."""
+        from distributed import wait
+
+        while True:
+            try:
+                wait([total], timeout=_WAITING)
+            except TimeoutError:
+                pass
+            except Exception as error:
+                self._check_scheduler(error)
+                raise
+            if total.status == "finished":
+                return []
+            here = self._present()
+            lost = [
+                task for task, numbers in tasks.items()
+                if self.owner[numbers[0]] not in here or task.status in ("lost", "cancelled")
+            ]  # fmt: skip
+            if lost:
+                return lost
+            if total.status == "error":
+                failed = next((task for task in tasks if task.status == "error"), total)
+                failed.result()  # raises what went wrong
+            if total.status in ("lost", "cancelled"):
+                return list(tasks)
+
+    def _resubmitted(
+        self, tasks: dict[Any, list[int]], lost: list[Any], order: Order
+    ) -> dict[Any, list[int]]:
+        """Let other workers do what was lost; what is done stays done."""
+        orphans = [number for task in lost for number in tasks[task]]
+        logger.warning("%d blocks of rows were lost with their worker; made anew", len(orphans))
+        for sent in self.shared.values():
+            sent.check()
+        self.client.cancel(lost)
+        kept = {task: numbers for task, numbers in tasks.items() if task not in lost}
+        self._place(orphans)
+        for worker, numbers in _grouped(orphans, self.owner):
+            kept[self._submit(worker, numbers, order)] = numbers
+        return kept
+
+    def _present(self) -> dict[str, int]:
+        """Return the workers that are there, with their threads."""
+        try:
+            found: dict[str, int] = self.client.nthreads()
+        except Exception as error:
+            self._check_scheduler(error)
+            raise
+        self._looked = time.monotonic()
+        return found
+
+    def _check_scheduler(self, error: BaseException) -> None:
+        if self.client.status != "running":
+            raise ClusterError(
+                "The Dask scheduler is gone, and the fit with it; the same call goes on from the "
+                "checkpoint, if there is one."
+            ) from error
+
+    def _place(self, orphans: Sequence[int] | None = None) -> None:
+        """Give blocks to workers: those that have the data already, then those with few rows."""
+        present = self._present()
+        began = time.monotonic()
+        while not present:
+            if time.monotonic() - began > 60:
+                raise ClusterError("The Dask cluster has no workers; start some.")
+            time.sleep(_WAITING)
+            present = self._present()
+        if orphans is None:
+            holders = self.client.who_has(list(self.blocks))
+            for i, future in enumerate(self.blocks):
+                held = [worker for worker in holders.get(future.key, ()) if worker in present]
+                if held:
+                    self.owner[i] = min(held, key=self._load)
+            orphans = [i for i in range(len(self.blocks)) if i not in self.owner]
+        for i in orphans:
+            self.owner.pop(i, None)
+        for i in orphans:
+            self.owner[i] = min(present, key=self._load)
+        if not self.clock:
+            self._even_out(present)
+
+    def _load(self, worker: str) -> int:
+        return sum(1 for owner in self.owner.values() if owner == worker)
+
+    def _by_worker(self) -> list[tuple[str, list[int]]]:
+        return _grouped(range(len(self.blocks)), self.owner)
+
+    def _look_for_workers(self) -> None:
+        """Let workers that joined take part."""
+        if time.monotonic() - self._looked < _LOOKING:
+            return
+        present = self._present()
+        if any(owner not in present for owner in self.owner.values()):
+            return  # the call will find out which blocks are lost
+        for number, old in self._even_out(present):
+            new = self.owner[number]
+            logger.info("block %d moves to worker %s", number, new)
+            bound: dict[str, Any] = {"pure": False}
+            given = self.client.submit(_shard.give, self.spec, number, workers=[old], **bound)
+            self.client.submit(
+                _shard.take, self.spec, self._some([number]), self._shared(), given,
+                workers=[new], **bound,
+            ).result(timeout=600)  # fmt: skip
+
+    def _even_out(self, present: Iterable[str]) -> list[tuple[int, str]]:
+        """Move blocks from workers with most to those with least; return what moved, from where."""
+        moved = []
+        while True:
+            most, least = max(present, key=self._load), min(present, key=self._load)
+            if self._load(most) - self._load(least) < 2:
+                return moved
+            number = next(i for i, owner in self.owner.items() if owner == most)
+            self.owner[number] = least
+            moved.append((number, most))
+
+    def released(self, name: int) -> list[Any]:
+        """Return the rows of a factor as futures that are done."""
+        found: dict[int, Any] = {}
+        for _ in range(_TRIES):
+            # whatever was put off, and blocks that are lost, come first
+            self.call("count_nonzero", name)
+            for i in range(len(self.blocks)):
+                if i not in found:
+                    found[i] = self.client.submit(
+                        _shard.released, self.spec, i, name, workers=[self.owner[i]], pure=False
+                    )
+            found = {i: future for i, future in found.items() if self._is_done(future, i)}
+            if len(found) == len(self.blocks):
+                return [found[i] for i in sorted(found)]
+        raise ClusterError("Workers of the cluster died over and over; the fit was given up.")
+
+    def _is_done(self, future: Any, number: int) -> bool:
+        """Wait for a future; say whether it came to something."""
+        from distributed import wait
+
+        while future.status == "pending" and self.owner[number] in self._present():
+            try:
+                wait([future], timeout=_WAITING)
+            except TimeoutError:
+                continue
+        return bool(future.status == "finished")
+
+    def close(self) -> None:
+        """Let the workers forget the fit."""
+        self.shared.clear()
+        if self.client.status == "running":
+            self.client.run(_shard.forget, self.spec.fit, on_error="ignore")
+
+
+class _Sent:
+    """A value that all workers have; the client keeps it too, should they lose it."""
+
+    def __init__(self, client: Any, value: Any) -> None:
+        self.client, self.value = client, value
+        self._send()
+
+    def _send(self) -> None:
+        self.future = self.client.scatter(self.value, broadcast=True, hash=False)
+
+    def check(self) -> None:
+        """Send it again if it was lost."""
+        if self.future.status in ("lost", "cancelled", "error"):
+            self._send()
+
+
+def _grouped(numbers: Iterable[int], owner: dict[int, str]) -> list[tuple[str, list[int]]]:
+    """Return the blocks of each worker."""
+    groups: dict[str, list[int]] = {}
+    for number in numbers:
+        groups.setdefault(owner[number], []).append(number)
+    return sorted(groups.items())

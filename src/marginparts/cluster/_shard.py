@@ -1,0 +1,274 @@
+"""What a worker keeps of a fit: its blocks of rows, with their rows of S and H.
+
+A call comes with the number of calls before it, the *clock*. A block that has seen another number
+(its worker died, it was taken elsewhere, a call was repeated) is made anew from the data and V, so
+that it is never updated twice and never from old numbers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginparts._types import Array
+from marginparts.backends import Backend, Plus, get_backend
+from marginparts.backends._common import inverse_or_zero
+from marginparts.models.nmf_alpha import NMFAlphaProblem
+from marginparts.solver import minimize
+
+#: Updates from a flat start that bring rows of H that were lost close to where they had been.
+_REBUILDING = 40
+
+#: What workers keep, by the worker's address and the fit.
+_shards: dict[tuple[str, str], Shard] = {}
+
+#: Threads of a process take turns: the kernels use all of its cores themselves.
+_turn = threading.RLock()
+
+
+class Spec(NamedTuple):
+    """What is constant in a fit."""
+
+    fit: str
+    backend: str
+    work: int
+    r: int
+    dtype: Any
+    scale: float
+
+
+class Share(NamedTuple):
+    """The blocks that one call is about: their numbers, their first rows, and their data."""
+
+    numbers: Sequence[int]
+    first_rows: Sequence[int]
+    data: Sequence[Any]
+
+
+class Shared(NamedTuple):
+    """What all workers have: V (d, r), S (n, 2p), and the rows of H to start from."""
+
+    V: Array
+    S: Any = None
+    start: Any = None
+
+
+class Order(NamedTuple):
+    """What is to be done: methods of `Block` with their arguments.
+
+    ``live`` are the factors that a block must have; ``clock`` is the number of orders before it.
+    """
+
+    clock: int
+    live: tuple[int, ...]
+    steps: tuple[tuple[Any, ...], ...]
+
+
+class Block:
+    """Some rows of the data, and of every factor that goes with them."""
+
+    def __init__(self, shard: Shard, X: Any, S: Any, start: Any, clock: int) -> None:
+        spec, inner = shard.spec, shard.inner
+        X = X if spec.scale == 1 else X * X.dtype.type(spec.scale)
+        self.shard, self.inner, self.n, self.clock = shard, inner, X.shape[0], clock
+        self.start = start
+        self.part = inner.prepare(X)
+        self.S = None if S is None else inner.coefficients(S)
+        self.s = None if S is None else np.asarray(S.sum(axis=1), np.float64).ravel()
+        self.factors: dict[int, Any] = {}
+
+    def rebuild(self, live: Sequence[int]) -> None:
+        """Find H again: its best value for the V at hand."""
+        V, inner = self.shard.V, self.inner
+        flat = inverse_or_zero(_host(inner.column_sums(V)), self.shard.spec.dtype)
+        H = inner.factor(np.repeat(flat[None, : self.shard.spec.r], self.n, axis=0))
+        run = minimize(
+            NMFAlphaProblem(inner, X=self.part), {"V": V, "H": H}, solver="mu",
+            max_iter=_REBUILDING, frozen=("V",), watch=False,
+        )  # fmt: skip
+        self.factors = {name: deepcopy(run.state["H"]) for name in live}
+
+    def begin(self, name: int) -> None:
+        """Take the rows of H to start from."""
+        self.factors[name] = self.inner.factor(np.asarray(self.start, self.shard.spec.dtype))
+
+    def copy(self, name: int, to: int) -> None:
+        """Copy a factor."""
+        self.factors[to] = deepcopy(self.factors[name])
+
+    def drop(self, name: int) -> None:
+        """Forget a factor."""
+        self.factors.pop(name, None)
+
+    def ahead(self, now: int, before: int, b: float, least: float) -> None:
+        """Write the point ahead over the value before."""
+        factors = self.factors
+        factors[before] = self.inner.ahead(factors[now], factors[before], b, least)
+
+    def sums(self, name: int) -> tuple[Array, Any]:
+        """Return the column sums (r,) of H and ``S.T @ H`` (2p, r)."""
+        H, r = self.factors[name], self.shard.spec.r
+        HS = None if self.S is None else self.inner.release(self.S.T @ H, r).astype(np.float64)
+        return _host(self.inner.column_sums(H))[:r], HS
+
+    def step(self, name: int, to: int, lam: float, T: Any, gauge: bool) -> tuple[Any, ...]:
+        """Update H (eqs. 4 and 16); return its sums, its mass and its violation."""
+        inner, V = self.inner, self.shard.V
+        options: dict[str, Any] = {}
+        if T is not None:
+            options["weight"] = self._weight(lam)
+            options["plus"] = Plus(self.S, inner.factor(T), lam)
+        H = self.factors[name]
+        done = inner.half_step(
+            self.part, H, V, inner.column_sums(V), out=H if name == to else None, gauge=gauge,
+            **options,
+        )  # fmt: skip
+        self.factors[to] = done.factor
+        return *self.sums(to), done.mass, done.mass * (done.violation or 0.0)
+
+    def _weight(self, lam: float) -> Any:
+        """Return ``1 + lam * s`` (n,) where the kernels want it."""
+        ones = np.ones(self.S.shape[1])
+        return 1 + lam * (self.S @ ones)
+
+    def numerators(self, name: int) -> Array:
+        """Return these rows' share in the numerator of V (d, r)."""
+        found = self.inner.ratio_matmul(self.part.T, self.shard.V, self.factors[name])
+        return self.inner.release(found, self.shard.spec.r).astype(np.float64)
+
+    def divergence(self, name: int) -> float:
+        """Return the I-divergence of these rows."""
+        return self.inner.divergence(self.part, self.factors[name], self.shard.V)
+
+    def count_nonzero(self, name: int) -> int:
+        """Count the entries of H that are not 0."""
+        return int(np.count_nonzero(self.released(name)))
+
+    def released(self, name: int) -> Array:
+        """Return H (n, r)."""
+        return self.inner.release(self.factors[name], self.shard.spec.r)
+
+
+class Shard:
+    """The blocks of one worker."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.inner: Backend = get_backend(spec.backend, spec.work)
+        self.blocks: dict[int, Block] = {}
+        self.V: Any = None
+        self._V_as_sent: Any = None
+
+    def see(self, V: Array) -> None:
+        """Take note of V, which comes anew after each of its updates."""
+        if V is not self._V_as_sent:
+            self.V, self._V_as_sent = self.inner.factor(V), V
+
+    def block(self, number: int, first: int, X: Any, shared: Shared, order: Order) -> Block:
+        """Return a block as it should be now."""
+        found = self.blocks.get(number)
+        if found is not None and found.clock == order.clock:
+            return found
+        rows = slice(first, first + X.shape[0])
+        S = None if shared.S is None else shared.S[rows]
+        start = None if shared.start is None else shared.start[rows]
+        self.blocks[number] = found = Block(self, X, S, start, order.clock)
+        if order.live:
+            found.rebuild(order.live)
+        return found
+
+
+def call(spec: Spec, share: Share, shared: Shared, order: Order) -> list[Any]:
+    """Do what is ordered with some blocks, and return the sums of what each of them says."""
+    with _here(spec) as shard:
+        shard.see(shared.V)
+        totals: Any = None
+        for number, first, X in zip(*share, strict=True):
+            block = shard.block(number, first, X, shared, order)
+            said = [getattr(block, name)(*args) for name, *args in order.steps]
+            totals = said if totals is None else added(totals, said)
+            block.clock = order.clock + 1
+        return _for_the_wire(totals, spec.dtype)
+
+
+def give(spec: Spec, number: int) -> tuple[int, dict[int, Array]] | None:
+    """Hand over the factors of a block that moves to another worker."""
+    with _here(spec) as shard:
+        block = shard.blocks.pop(number, None)
+        if block is None:
+            return None
+        return block.clock, {name: block.released(name) for name in block.factors}
+
+
+def take(spec: Spec, share: Share, shared: Shared, given: Any) -> None:
+    """Take over a block."""
+    if given is None:  # it will be made from the data and V
+        return
+    clock, factors = given
+    with _here(spec) as shard:
+        shard.see(shared.V)
+        for number, first, X in zip(*share, strict=True):
+            block = shard.block(number, first, X, shared, Order(clock, (), ()))
+            block.factors = {name: shard.inner.factor(H) for name, H in factors.items()}
+
+
+def released(spec: Spec, number: int, name: int) -> Array:
+    """Return the rows of a factor that belong to a block."""
+    with _here(spec) as shard:
+        return shard.blocks[number].released(name)
+
+
+def forget(fit: str) -> None:
+    """Let go of everything that belongs to a fit."""
+    with _turn:
+        for key in [key for key in _shards if key[1] == fit]:
+            del _shards[key]
+
+
+def added(a: Any, b: Any) -> Any:
+    """Add what blocks say, entry by entry."""
+    if isinstance(a, list | tuple):
+        return type(a)(added(x, y) for x, y in zip(a, b, strict=True))
+    return a if a is None else a + b
+
+
+def _for_the_wire(said: Any, dtype: Any) -> Any:
+    """Send matrices in the type of the data; sums over rows stay in float64."""
+    if isinstance(said, list | tuple):
+        return type(said)(_for_the_wire(one, dtype) for one in said)
+    return said.astype(dtype) if isinstance(said, np.ndarray) and said.ndim == 2 else said
+
+
+@contextmanager
+def _here(spec: Spec) -> Any:
+    """Give this worker's shard to one thread at a time, with as many cores as the worker has."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    with _turn, _cores(worker.state.nthreads):
+        key = worker.address, spec.fit
+        if key not in _shards:
+            _shards[key] = Shard(spec)
+        yield _shards[key]
+
+
+@contextmanager
+def _cores(n: int) -> Any:
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(max(1, min(n, numba.config.NUMBA_NUM_THREADS)))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def _host(a: Any) -> Array:
+    """Return a small array of the backend as one of NumPy."""
+    return np.asarray(a.cpu() if hasattr(a, "cpu") else a)
