@@ -13,7 +13,7 @@ ROOT = Path(marginparts.__file__).parent
 #: The modules from the ground up. A module may import from lower floors only.
 FLOORS = [
     ["_types", "_version", "_compiled", "_files", "backends._emit"],
-    ["backends._tiles", "backends._vectors", "weighting"],
+    ["backends._tiles", "backends._vectors", "weighting", "_archive"],
     ["backends"],
     ["backends._common"],
     ["backends._numba_kernels"],
@@ -48,7 +48,7 @@ FLOORS = [
     ["model"],
     ["fitting", "suggestion", "writers"],
     ["model_file._registry"],
-    ["model_file._archive", "model_file._decode", "model_file._encode"],
+    ["model_file._decode", "model_file._encode"],
     ["model_file"],
     ["report._page", "report._examples"],
     ["report._payload"],

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from marginparts import estimators
+from marginparts._archive import Archive, damage, write_archive
 from marginparts._files import FileProblemError, problems_with, written_beside
 from marginparts._types import Check, PathStep, Stop
 from marginparts._version import __version__
@@ -19,7 +20,6 @@ from marginparts.calibration import Calibration
 from marginparts.evaluation import Rated
 from marginparts.linear_head import Head
 from marginparts.model import Card, Model
-from marginparts.model_file._archive import Archive, damage, write_archive
 from marginparts.model_file._decode import decode
 from marginparts.model_file._encode import encode
 from marginparts.model_file._registry import UnknownClassError, is_registered, register

@@ -20,15 +20,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts.model_file._registry import (
-    PLAIN,
-    SCALARS,
-    fields_of,
-    is_kept,
-    is_registered,
-    scalar_name,
-    tag_of,
-)
+from marginparts._archive import SCALARS, is_kept, scalar_name
+from marginparts.model_file._registry import PLAIN, fields_of, is_registered, tag_of
 
 #: Where a value is, for the names of arrays and for messages.
 Path = tuple[str, ...]
