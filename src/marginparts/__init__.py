@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 #: The module each public name lives in.
 _HOME = {
+    "Checkpoint": "checkpoint",
     "ConstrainedNMF": "estimators",
     "LabeledKFold": "partly_labeled",
     "LabeledOnly": "partly_labeled",
@@ -55,6 +56,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Checkpoint",
     "ConstrainedNMF",
     "LabeledKFold",
     "LabeledOnly",
