@@ -33,7 +33,7 @@ FLOORS = [
     ["transduction"],
     ["directions", "factorization", "linear_head"],
     ["partly_labeled", "scores", "calibration", "explanation"],
-    ["folds"],
+    ["folds", "_race_notes"],
     ["selection"],
     ["evaluation"],
     ["estimators._base", "estimators._classifying"],

@@ -13,6 +13,7 @@ from marginparts._version import __version__
 if TYPE_CHECKING:
     from marginparts import datasets
     from marginparts._types import Progress, Result, Stop
+    from marginparts.checkpoint import Checkpoint
     from marginparts.directions import margin_directions
     from marginparts.estimators import (
         ConstrainedNMF,

@@ -54,7 +54,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        Fitted. Its ``callback`` is left out, and a ``random_state`` that is not an int.
+        Fitted. Its ``callback`` and ``checkpoint`` are left out, and a ``random_state`` that is
+        not an int.
     path : path
         Used as it is. A file of that name is replaced when all is written, and not before.
 
