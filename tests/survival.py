@@ -18,8 +18,9 @@ import scipy.sparse as sp
 from marginparts import Checkpoint, NMFAlphaCV, SemiSupervisedNMF, nmf_alpha
 from marginparts.checkpoint._file import read_checkpoint
 
-#: A fit that is killed later than this after its start has mostly come further.
-LATEST = 1.5
+#: Seconds to live, at most: from the first look at the loss on, and (one time in five) from the
+#: start of the process, to be hit while the checkpoint is read as well.
+FROM_FIRST_LOOK, FROM_START = 0.5, 3.0
 
 
 def data(n=1500, d=1000, dense=False):
@@ -29,39 +30,50 @@ def data(n=1500, d=1000, dense=False):
     return (X.toarray() if dense else X), S
 
 
-def factors(checkpoint, solver, *, r=16, n_iter=400, supervised=False, dense=False, **options):
+def say_ready(progress):
+    """Say once that the fit is under way."""
+    if not hasattr(say_ready, "said"):
+        say_ready.said = True
+        print("ready", flush=True)
+
+
+def factors(kept, solver, *, r=16, n_iter=400, supervised=False, dense=False, **options):
     X, S = data(dense=dense)
     result = nmf_alpha(
         X, r, S=S if supervised else None, solver=solver, max_iter=n_iter, tol=0, random_state=0,
-        checkpoint=checkpoint, **options,
+        **kept, **options,
     )  # fmt: skip
     return result.V, result.H, np.array(result.losses)
 
 
-def classifier(checkpoint):
+def classifier(kept):
     rng = np.random.default_rng(0)
     y = rng.integers(3, size=400)
     X = rng.poisson(1 + 2 * (np.arange(60) % 3 == y[:, None])).astype(float)
     y[60:] = -1
-    model = NMFAlphaCV(
-        (4, 8), lam=(1.0, 3.0), max_iter=300, tol=0, random_state=0, checkpoint=checkpoint
-    ).fit(X, y)
+    model = NMFAlphaCV((4, 8), lam=(1.0, 3.0), max_iter=300, tol=0, random_state=0, **kept)
+    model.fit(X, y)
     return model.parts_.components_, model.coef_, model.predict_proba(X), model.cv_results_["C"]
 
 
-def baseline(checkpoint):
+def baseline(kept):
     X, _ = data()
-    y = np.where(np.arange(len(np.diff(X.indptr))) < 200, np.arange(X.shape[0]) % 3, -1)
-    model = SemiSupervisedNMF(16, max_iter=400, tol=0, random_state=0, checkpoint=checkpoint)
+    rows = np.arange(X.shape[0])
+    y = np.where(rows < 200, rows % 3, -1)
+    model = SemiSupervisedNMF(16, max_iter=400, tol=0, random_state=0, **kept)
     return model.fit(X, y).components_, model.loss_curve_
 
 
 CASES = {
-    "mu": lambda c: factors(c, "mu"),
+    "mu": lambda kept: factors(kept, "mu"),
     # large enough to be looked at every tenth iteration only
-    "mue with S, seldom looked at": lambda c: factors(c, "mue", r=96, supervised=True, n_iter=150),
-    "cd": lambda c: factors(c, "cd"),
-    "reference": lambda c: factors(c, "mue", supervised=True, n_iter=150, backend="reference"),
+    "mue with S, seldom looked at": lambda kept: factors(
+        kept, "mue", r=96, supervised=True, n_iter=150
+    ),
+    "cd": lambda kept: factors(kept, "cd"),
+    "reference": lambda kept: factors(
+        kept, "mue", supervised=True, n_iter=150, backend="reference"
+    ),
     "classifier": classifier,
     "baseline": baseline,
 }
@@ -82,10 +94,10 @@ def start(case, path):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def checksum(case, checkpoint=None):
+def checksum(case, **kept):
     """All that a fit found, in short."""
     found = hashlib.sha256()
-    for array in CASES[case](checkpoint):
+    for array in CASES[case](kept):
         found.update(np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
 
@@ -95,31 +107,36 @@ def campaign(cases, n_kills, folder, seed=0):
 
     A checkpoint that cannot be read raises.
     """
-    rng, kills = random.Random(seed), 0
+    rng, kills, path = random.Random(seed), 0, Path(folder) / "fit.ckpt"
+    expected = {case: checksum(case) for case in cases}
     while kills < n_kills:
         for case in cases:
-            path, expected = Path(folder) / "fit.ckpt", checksum(case)
-            while True:
-                with start(case, path) as running:
-                    assert running.stdout.readline() == "ready\n"
-                    wait = rng.uniform(0, LATEST)
-                    if kills >= n_kills:
-                        wait = 600  # enough: to the end now
-                    try:
-                        running.wait(wait)
-                    except subprocess.TimeoutExpired:
-                        running.send_signal(signal.SIGKILL)
-                    found = running.stdout.read()
-                if found:
-                    assert running.returncode == 0
-                    assert found.split()[-1] == expected, f"{case} ended with other bits"
-                    assert not path.exists()
-                    break
-                assert running.returncode == -signal.SIGKILL
-                kills += 1
-                yield seen(case, wait, path)
-            if kills >= n_kills:
-                return
+            share = min(-(-n_kills // len(cases)), n_kills - kills)
+            found = ""
+            while not found:
+                seconds, found = live_and_die(case, path, rng, forever=share == 0)
+                if not found:
+                    kills, share = kills + 1, share - 1
+                    yield seen(case, seconds, path)
+            assert found == expected[case], f"{case} ended with other bits"
+            assert not path.exists()
+
+
+def live_and_die(case, path, rng, *, forever):
+    """Start a fit and kill it at a random moment; return that, and the checksum if it was done."""
+    with start(case, path) as running:
+        seconds = rng.uniform(0, FROM_START)
+        if forever or rng.random() < 0.8:
+            seconds = rng.uniform(0, FROM_FIRST_LOOK)
+            assert running.stdout.readline() == "ready\n"
+        try:
+            running.wait(600 if forever else seconds)
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGKILL)
+        found = running.stdout.read().replace("ready\n", "")
+    # a process may also be killed when it has just said what it found
+    assert found or running.returncode == -signal.SIGKILL
+    return seconds, found.strip()
 
 
 def seen(case, seconds, path):
@@ -135,11 +152,6 @@ def seen(case, seconds, path):
     return Kill(case, seconds, at, path.stat().st_size, bool(parts))
 
 
-def main(case, path):
-    print("ready", flush=True)
-    checkpoint = Checkpoint(path, every_seconds=None, every_iterations=1)
-    print(checksum(case, checkpoint), flush=True)
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    checkpoint = Checkpoint(sys.argv[2], every_seconds=None, every_iterations=1)
+    print(checksum(sys.argv[1], checkpoint=checkpoint, callback=say_ready), flush=True)

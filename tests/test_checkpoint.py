@@ -5,6 +5,7 @@ In-process tests crash a fit right after one of its checkpoints; those of kills 
 
 import errno
 import os
+import platform
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 
+import marginparts
 from marginparts import (
     Checkpoint,
     ConstrainedNMF,
@@ -600,6 +602,10 @@ def test_fifty_kills_lose_nothing(tmp_path):
     log = open(os.environ.get("MARGINPARTS_SURVIVAL_LOG", os.devnull), "w")  # noqa: SIM115
     with log:
         began, kills = time.monotonic(), []
+        log.write(
+            f"marginparts {marginparts.__version__}, Python {platform.python_version()}, numpy "
+            f"{np.__version__}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores\n"
+        )
         for kill in campaign(list(CASES), 50, tmp_path):
             kills.append(kill)
             writing = "while writing" if kill.while_writing else ""

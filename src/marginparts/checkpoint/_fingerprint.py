@@ -16,6 +16,9 @@ import scipy.sparse as sp
 #: How a checksum begins.
 _SUM = "sha256:"
 
+#: A list that is longer is data.
+_SHORT = 50
+
 
 def told(value: Any) -> Any:
     """Return a value as JSON has it, or what stands for it.
@@ -42,7 +45,8 @@ def told(value: Any) -> Any:
         return _checksum(value)
     if isinstance(value, tuple | list | range):
         parts = [told(each) for each in value]
-        return _checksum(parts) if any(is_checksum(part) for part in parts) else parts
+        whole = len(parts) <= _SHORT and not any(is_checksum(part) for part in parts)
+        return parts if whole else _checksum(parts)
     # a function, or a backend of one's own
     name = getattr(value, "__qualname__", None) or type(value).__qualname__
     return f"{getattr(value, '__module__', '')}.{name}"
