@@ -608,10 +608,11 @@ def test_fifty_kills_lose_nothing(tmp_path):
         )
         for kill in campaign(list(CASES), 50, tmp_path):
             kills.append(kill)
+            readable = "readable" if kill.size else "-"  # one that is not has raised
             writing = "while writing" if kill.while_writing else ""
             log.write(
                 f"kill {len(kills):2}  {kill.case:29} after {kill.seconds:.3f} s  "
-                f"{kill.at:14} {kill.size:9} bytes  readable {writing}".rstrip()
+                f"{kill.at:14} {kill.size:9} bytes  {readable} {writing}".rstrip()
                 + "\n"
             )
             log.flush()

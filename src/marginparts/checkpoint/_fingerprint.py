@@ -32,8 +32,8 @@ def told(value: Any) -> Any:
     --------
     >>> told((1, 2.5, "svm", None))
     [1, 2.5, 'svm', None]
-    >>> told(np.zeros(3))[:15]
-    'sha256:a34ceb3f'
+    >>> is_checksum(told(np.zeros(3)))
+    True
     """
     if isinstance(value, np.generic):
         value = value.item()
