@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, clone
 
-from marginparts import estimators
+from marginparts import _archive, estimators
 from marginparts._files import FileProblemError
 from marginparts._types import Check, Stop
 from marginparts.backends import get_backend
@@ -29,8 +29,8 @@ from marginparts.datasets import load_digits_49
 from marginparts.estimators import NMFAlpha, NMFAlphaClassifier, TransductiveSVM
 from marginparts.evaluation import Rated
 from marginparts.model import Card, Model, PathStep
-from marginparts.model_file import _archive, load, save
 from marginparts.model_file import _registry as registry
+from marginparts.model_file import load, save
 from marginparts.model_file._decode import decode
 from marginparts.model_file._encode import CannotKeepError, encode
 from marginparts.model_file._registry import register

@@ -13,6 +13,7 @@ from marginparts._version import __version__
 if TYPE_CHECKING:
     from marginparts import datasets
     from marginparts._types import Progress, Result, Stop
+    from marginparts.checkpoint import Checkpoint
     from marginparts.directions import margin_directions
     from marginparts.estimators import (
         ConstrainedNMF,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 #: The module each public name lives in.
 _HOME = {
+    "Checkpoint": "checkpoint",
     "ConstrainedNMF": "estimators",
     "LabeledKFold": "partly_labeled",
     "LabeledOnly": "partly_labeled",
@@ -57,6 +59,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Checkpoint",
     "ConstrainedNMF",
     "LabeledKFold",
     "LabeledOnly",

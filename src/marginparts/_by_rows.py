@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -38,6 +39,7 @@ class OutOfCore:
         The sum and the Euclidean length of each row, in float64.
     """
 
+    shape: Any
     dtype: Any
     mass: Array
     lengths: Array
@@ -53,6 +55,13 @@ class OutOfCore:
     def __getitem__(self, rows: Any) -> Any:
         """Return some rows (m, d), in memory."""
         raise NotImplementedError
+
+    def fingerprint(self) -> str:
+        """Return what tells these rows from others: a checksum of their masses and lengths."""
+        found = hashlib.sha256(f"{self.shape} {self.dtype}".encode())
+        for facts in (self.mass, self.lengths):
+            found.update(np.ascontiguousarray(facts, np.float64).tobytes())
+        return f"sha256:{found.hexdigest()}"
 
 
 @contextmanager

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from numba import njit
+from numba import config, get_num_threads, njit, set_num_threads
 
 #: Sums may be reordered into vector lanes, but NaN and infinity keep their meaning. Not "arcp":
 #: with it a loop just compiled and the same one from the cache can differ in their last bits.
@@ -28,3 +29,15 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             return njit(nogil=True, **options)(function)
 
     return decorate
+
+
+@contextmanager
+def cores(n: int) -> Iterator[None]:
+    """Let compiled loops use so many cores, or all of them where there are fewer."""
+    before = get_num_threads()
+    most: int = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    set_num_threads(max(1, min(n, most)))
+    try:
+        yield
+    finally:
+        set_num_threads(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import tempfile
 from collections.abc import Iterator
@@ -41,8 +42,14 @@ def check_destination(path: Path) -> None:
             raise FileProblemError(f"The folder {path.parent} may not be written to.")
 
 
+#: How the name of a file ends that is not yet complete.
+_BESIDE = ".part"
+
+
 @contextmanager
-def written_beside(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO]:
+def written_beside(
+    path: str | os.PathLike[str], mode: str = "wb", *, durable: bool = False, **options: Any
+) -> Iterator[IO]:
     """Open a new file that takes the place of ``path`` when all is written, and not before.
 
     It is written beside ``path`` and renamed. Whatever goes wrong, a file that was there stays as
@@ -52,6 +59,9 @@ def written_beside(path: str | os.PathLike[str], mode: str = "wb", **options: An
     ----------
     path : path
     mode : {"wb", "w"}
+    durable : bool
+        Whether the file must be on the disk, and not on its way there, before it takes its place:
+        then the one or the other survives a power cut, too.
     **options
         As for `open`: encoding, newline.
 
@@ -62,10 +72,13 @@ def written_beside(path: str | os.PathLike[str], mode: str = "wb", **options: An
     path = Path(path)
     check_destination(path)
     with problems_with(path, "written"):
-        handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, beside = tempfile.mkstemp(_BESIDE, f".{path.name}.", path.parent)
         try:
             with os.fdopen(handle, mode, **options) as file:
                 yield file
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.chmod(beside, _usual_mode(path))
             os.replace(beside, path)
         except BaseException:
@@ -80,3 +93,10 @@ def _usual_mode(path: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+def remove_leftovers(path: str | os.PathLike[str]) -> None:
+    """Remove what `written_beside` left of a file when it was killed on the way."""
+    path = Path(path)
+    for beside in path.parent.glob(f".{glob.escape(path.name)}.*{_BESIDE}"):
+        beside.unlink(missing_ok=True)

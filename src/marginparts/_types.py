@@ -29,6 +29,7 @@ class Stop(Enum):
     EXACT = "The data is reproduced exactly."
     MAX_ITER = "The largest number of iterations was reached."
     CALLBACK = "The callback asked to stop."
+    INTERRUPTED = "The fit was interrupted."
 
     def __str__(self) -> str:
         return str(self.value)

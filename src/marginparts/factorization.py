@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,12 +13,13 @@ from marginparts._by_rows import Elsewhere, OutOfCore, at_hand
 from marginparts._types import Array, Callback, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
+from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.cluster import as_dask_rows
 from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start, seed_of
 from marginparts.labels import Labels
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 from marginparts.scaling import extreme_balance, extreme_scale, tame_rows
-from marginparts.solver import SOLVERS, WARM_UP, Run, minimize
+from marginparts.solver import SOLVERS, WARM_UP, Keeper, Run, minimize
 from marginparts.validation import (
     check_count,
     check_directions,
@@ -46,6 +48,7 @@ def nmf_alpha(
     backend: str | Backend = "auto",
     random_state: Any = None,
     callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
 ) -> Result:
     """Factorize ``X ~ H @ V.T`` so that the margin components ``S.T @ X`` survive (eq. 14).
 
@@ -79,6 +82,8 @@ def nmf_alpha(
         Seed of a random start.
     callback : callable or None
         Called with a `Progress`; a true answer ends the run.
+    checkpoint : path, Checkpoint or None
+        Keep the position there, so that the same call goes on after a kill (`Checkpoint`).
 
     Returns
     -------
@@ -103,11 +108,18 @@ def nmf_alpha(
         X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha")
     if S is not None:
         S = check_directions(S, X.shape[0], X.dtype)
-    with at_hand(X, r, solver) as X:
-        H, V = start_from(init, X, r, random_state)
+    with (
+        at_hand(X, r, solver) as X,
+        logbook_of(
+            checkpoint, "nmf_alpha", seed_of(random_state), any_seed=random_state is None,
+            X=X, S=S, n_components=r, lam=lam, init=init, solver=solver, max_iter=max_iter,
+            tol=tol,
+        ) as logbook,
+    ):  # fmt: skip
+        H, V = start_from(init, X, r, logbook.seed)
         return factorize(
             X, H, V, S=S, lam=lam, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
-            callback=callback,
+            callback=callback, logbook=logbook,
         )  # fmt: skip
 
 
@@ -231,8 +243,12 @@ def factorize_path(
     tol: float = 1e-4,
     backend: str | Backend = "auto",
     callback: Callback | None = None,
+    logbook: Logbook | None = None,
 ) -> Iterator[tuple[float, Result]]:
-    """`nmf_alpha_path` on trusted data from a given start: each weight with its result."""
+    """`nmf_alpha_path` on trusted data from a given start: each weight with its result.
+
+    A logbook is for one weight: it keeps the position of a single run.
+    """
     scale = extreme_scale(X)
     if scale != 1:
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
@@ -250,6 +266,7 @@ def factorize_path(
             recorded(kernels, problem),
             {"V": kernels.factor(V), "H": kernels.factor(H, rows_of=problem.X)},
             solver=solver, max_iter=max_iter, tol=tol, callback=callback,
+            keeper=None if logbook is None else _keeper(logbook, problem, r),
         )  # fmt: skip
         V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
         max_iter = warm_iter
@@ -264,6 +281,20 @@ def kernels_for(X: Any, r: int, backend: str | Backend) -> Backend:
     kernels = get_backend(backend, work_of(X, r))
     suited = getattr(kernels, "suited_to", None)
     return kernels if suited is None else suited(X, r)
+
+
+def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper | None:
+    """Return what keeps the position of a run, with factors as arrays of their own columns.
+
+    The backend is part of it: another one rounds differently.
+    """
+    kernels = problem.backend
+
+    def factor(array: Array, block: str) -> Any:
+        return kernels.factor(array, rows_of=problem.X if block == "H" else None)
+
+    run = {"backend": kernels.name, "n_components": r, "lam": problem.lam}
+    return logbook.keeper(run, lambda A: np.asarray(kernels.release(A, r)), factor)
 
 
 def recorded(kernels: Backend, problem: NMFAlphaProblem) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginparts._types import Array, Callback, PathStep, Stop
+from marginparts.checkpoint import Checkpoint
 from marginparts.estimators import NMFAlphaCV
 from marginparts.evaluation import compare
 from marginparts.explanation import distinctive
@@ -35,6 +37,7 @@ class Options(NamedTuple):
     backend: str = "auto"
     seed: int = 0
     path: bool = False
+    checkpoint: Path | None = None
 
 
 class Prepared(NamedTuple):
@@ -61,6 +64,8 @@ def fit_model(
     ----------
     data : Prepared
     options : Options
+        With a checkpoint the choice and the fit survive a kill. The file stays: remove it when
+        the model is safe.
     callback : callable or None
         See `NMFAlphaCV`.
     on_stage : callable
@@ -76,15 +81,18 @@ def fit_model(
         options.n_components, lam=options.lam, C=options.C,
         max_iter=options.max_iter, backend=options.backend, random_state=options.seed,
         callback=callback,
+        checkpoint=options.checkpoint and Checkpoint(options.checkpoint, keep_finished=True),
     )  # fmt: skip
     with warnings.catch_warnings():
         # labels with a single example are what this is for, and the card says what they lack
         warnings.filterwarnings("ignore", "Left out", UserWarning)
+        # the card says that a fit ended early
+        warnings.filterwarnings("ignore", "Interrupted", UserWarning)
         # and the number of parts was asked for
         warnings.filterwarnings("ignore", "n_components=", UserWarning)
         classifier.fit(data.X, data.y)
     for each in (classifier, classifier.parts_):
-        each.set_params(callback=None)  # it belongs to this run, not to the model
+        each.set_params(callback=None, checkpoint=None)  # they belong to this run, not to the model
     labels = encode_labels(data.y, data.X.shape[0])
     on_stage("comparing")
     rated = compare(
@@ -105,7 +113,8 @@ def fit_model(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
         label_counts=[len(labels.members(k)) for k in range(len(labels.classes))],
         rated=rated, doubt=classifier.doubt_, shares=_shares(classifier, data.X),
-        seconds=time.perf_counter() - began, stopped=classifier.parts_.stop_ is Stop.CALLBACK,
+        seconds=time.perf_counter() - began,
+        stopped=classifier.parts_.stop_ in (Stop.CALLBACK, Stop.INTERRUPTED),
     )  # fmt: skip
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
 

@@ -14,14 +14,17 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from marginparts._race_notes import Candidate, Standing, choice_notes, read_standing, standing_notes
 from marginparts._types import Array, Callback, Progress
 from marginparts.backends import Backend
+from marginparts.checkpoint import Logbook, Notes
 from marginparts.directions import Source, find_directions
 from marginparts.factorization import factorize_path, map_rows_each, parts_of, start_from
 from marginparts.folds import Fold, enough_labels, folds_of
@@ -170,6 +173,7 @@ def choose(
     seed: int = 0,
     n_splits: int | None = None,
     callback: Callback | None = None,
+    logbook: Logbook | None = None,
 ) -> Choice:
     """Choose the rank, lam, the map and the SVM by cross-validation over the labeled samples.
 
@@ -186,6 +190,8 @@ def choose(
     callback : callable or None
         Called with a `Progress` while candidates are tried; a true answer ends the trials, and
         the best so far is taken.
+    logbook : Logbook or None
+        Keeps the trials that are done, so that they are not done again.
 
     Returns
     -------
@@ -202,19 +208,23 @@ def choose(
     if not folds:
         logger.info("too few labels to choose on; taking %s", grid.fallback(default))
         return Choice(grid.fallback(default), {})
-    race = _Race(grid, folds, callback, default)
+    logbook = Logbook(seed) if logbook is None else logbook
+    if (notes := logbook.recall("choice")) is not None:
+        return _settled(_choice_of(notes), logbook)
+    race = _Race(grid, folds, callback, default, logbook)
     rows = enough_rows(labels, seed) if isinstance(init, str) else np.arange(X.shape[0])
     X_few, labeled = X[rows], X[np.flatnonzero(labels.labeled)]
-    for fold in folds:
-        left = fold.left.take(rows)
-        with warnings.catch_warnings():
-            # a class that is hidden whole is no news to the user
-            warnings.simplefilter("ignore", UserWarning)
-            S = find_directions(
-                X_few, left, source=source, multiclass=multiclass, features=features,
-                pseudo=pseudo, seed=seed,
-            ).S  # fmt: skip
-        for rank in race.ranks:
+    for fold in race.folds_left():
+        left, ranks = fold.left.take(rows), race.ranks_left
+        if ranks:
+            with warnings.catch_warnings():
+                # a class that is hidden whole is no news to the user
+                warnings.simplefilter("ignore", UserWarning)
+                S = find_directions(
+                    X_few, left, source=source, multiclass=multiclass, features=features,
+                    pseudo=pseudo, seed=seed,
+                ).S  # fmt: skip
+        for rank in ranks:
             H, V = start_from(init, X_few, rank, seed, left)
             path = factorize_path(
                 X_few, H, V, S=S, lams=race.lams(rank), solver=solver, max_iter=_MAX_ITER,
@@ -222,11 +232,29 @@ def choose(
             )  # fmt: skip
             for lam, result in path:
                 if race.stopped:
-                    return race.finish()
+                    return _settled(race.finish(), logbook, race)
                 race.enter(fold, rank, lam, codes_by_map(labeled, result.V, grid.map_iter, backend))
-            race.trials_done += 1
+            race.end_trial(rank)
+            if logbook.offer("race", race.notes):
+                return _settled(race.finish(), logbook, race)
         race.drop_the_hopeless()
-    return race.finish()
+    return _settled(race.finish(), logbook)
+
+
+def _settled(choice: Choice, logbook: Logbook, unfinished: _Race | None = None) -> Choice:
+    """Note the choice; if the race was interrupted, note where that was, and do not go by it."""
+    if unfinished is not None and logbook.interrupted:
+        logbook.offer("race", unfinished.notes)
+        logbook.break_off()
+    logbook.settle("choice", choice_notes(choice))
+    return choice
+
+
+def _choice_of(notes: Notes) -> Choice:
+    """Return the choice that was noted."""
+    scores = {Setting(*names): values for names, values in notes.tree["scores"]}
+    held_out = HeldOut(**notes.arrays) if notes.arrays else None  # type: ignore[arg-type]
+    return Choice(Setting(*notes.tree["best"]), scores, held_out)
 
 
 def enough_rows(labels: Labels, seed: int) -> NDArray[np.intp]:
@@ -252,22 +280,62 @@ class _Race:
     """The candidates still running, their codes in each fold, and their scores."""
 
     def __init__(
-        self, grid: Grid, folds: list[Fold], callback: Callback | None, default: Setting
+        self,
+        grid: Grid,
+        folds: list[Fold],
+        callback: Callback | None,
+        default: Setting,
+        logbook: Logbook,
     ) -> None:
         self.grid, self.folds, self.callback, self.default = grid, folds, callback, default
         self.svm = grid.fallback(default)[3:]
         candidates = list(product(grid.n_components, grid.lam, grid.map_iter))
         self.running = set(candidates)
-        self.codes: dict[tuple[int, float, int], list[Array]] = {c: [] for c in candidates}
+        self.codes: dict[Candidate, list[Array]] = {c: [] for c in candidates}
         self.scores: dict[Setting, list[float]] = {Setting(*c, *self.svm): [] for c in candidates}
         self.trials_done = 0
         self.trials = len(folds) * len(grid.n_components)
+        self.number, self.done = 0, list[int]()  # the fold, and the ranks done in it
+        self.logbook = logbook
         self.stopped = False
         self.began = time.perf_counter()
+        if (notes := logbook.recall("race")) is not None:
+            self._take_up(read_standing(notes))
 
     @property
     def ranks(self) -> list[int]:
         return sorted({rank for rank, _, _ in self.running})
+
+    @property
+    def ranks_left(self) -> list[int]:
+        return [rank for rank in self.ranks if rank not in self.done]
+
+    def folds_left(self) -> Iterator[Fold]:
+        """Yield the fold under way, and those after it."""
+        while self.number < len(self.folds):
+            yield self.folds[self.number]
+            self.number, self.done = self.number + 1, []
+
+    def notes(self) -> Notes:
+        """Return where the race is after the last whole trial."""
+        whole = {c: self.number + (c[0] in self.done) for c in self._own_scores()}
+        return standing_notes(
+            Standing(
+                self.trials_done, self.number, self.done, self.running,
+                {c: values[: whole[c]] for c, values in self._own_scores().items()},
+                {c: codes[: whole[c]] for c, codes in self.codes.items()},
+            )
+        )  # fmt: skip
+
+    def _take_up(self, standing: Standing) -> None:
+        """Go on from where a race was."""
+        self.trials_done, self.number, self.done = standing[:3]
+        self.running, self.codes = standing.running, standing.codes
+        self.scores = {Setting(*c, *self.svm): s for c, s in standing.scores.items()}
+
+    def _own_scores(self) -> dict[Candidate, list[float]]:
+        """Return the scores by candidate, with the default SVM."""
+        return {s[:3]: values for s, values in self.scores.items()}
 
     def lams(self, rank: int) -> list[float]:
         return sorted({lam for r, lam, _ in self.running if r == rank})
@@ -280,6 +348,7 @@ class _Race:
                 time.perf_counter() - self.began, progress.residual, "choosing",
             )  # fmt: skip
             self.stopped = bool(self.callback(told)) or self.stopped
+        self.stopped = self.stopped or self.logbook.interrupted
         return self.stopped
 
     def enter(self, fold: Fold, rank: int, lam: float, codes: dict[int, Array]) -> None:
@@ -291,6 +360,11 @@ class _Race:
                 normalize, C = self.svm
                 score = fold.score(Z, C, normalize=normalize)
                 self.scores[Setting(*candidate, *self.svm)].append(score)
+
+    def end_trial(self, rank: int) -> None:
+        """Count a factorization path as done."""
+        self.trials_done += 1
+        self.done.append(rank)
 
     def drop_the_hopeless(self) -> None:
         """Drop candidates that are behind the best in every fold, and clearly so on average.

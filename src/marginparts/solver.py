@@ -18,6 +18,9 @@ From an extrapolated point a rise is rare but possible, so every look at the los
 after a rise the run goes back to the last good point and takes plain steps until the next look.
 
 Freezing a factor (`transform` freezes V) leaves its update out; nothing else changes.
+
+What a run knows besides its problem is its `Position`. A *keeper* is shown the position after every
+iteration and may bring it back later: a run that goes on from there does what it would have done.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ import time
 from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -84,6 +87,47 @@ class Momentum:
         self.t, self.b = 1.0, 0.0
 
 
+@dataclass
+class Position:
+    """Where a run is: all that it needs to go on.
+
+    ``good`` is a copy of the last state that was found good, for runs that may have to go back; it
+    is empty for others. After a look (``looked``) it equals the state.
+    """
+
+    state: State
+    history: list[Check]
+    momentum: Momentum | None
+    good: State
+    iteration: int = 0
+    plain_until: int = 0
+    seconds: float = 0.0
+    looked: bool = True
+    stop: Stop | None = None
+
+    def keep(self) -> None:
+        """Remember the state as good."""
+        for block, kept in self.good.items():
+            kept[...] = self.state[block]
+
+    def go_back(self) -> None:
+        """Return to the last good state."""
+        for block, kept in self.good.items():
+            self.state[block][...] = kept
+
+
+class Keeper(Protocol):
+    """Keeps positions of a run, so that it can go on another time."""
+
+    def resume(self) -> Position | None:
+        """Return the position to go on from, None for the start."""
+        ...
+
+    def offer(self, position: Position) -> bool:
+        """Be shown the position after an iteration; a true answer interrupts the run."""
+        ...
+
+
 def momentum_of(solver: str) -> Momentum | None:
     """Return the extrapolation that belongs to a solver."""
     return {"mue": Momentum(1.0, 1.0), "cd": Momentum(0.1, 0.8)}.get(solver)
@@ -106,6 +150,7 @@ def minimize(
     callback: Callback | None = None,
     frozen: Collection[str] = (),
     watch: bool = True,
+    keeper: Keeper | None = None,
 ) -> Run:
     """Update the factors of a problem until the loss stops falling.
 
@@ -128,6 +173,8 @@ def minimize(
         Factors that keep their value.
     watch : bool
         Without it a run takes plain steps, never looks at the loss and does all its iterations.
+    keeper : Keeper or None
+        Shown the position after each iteration of a run that is watched.
 
     Returns
     -------
@@ -142,36 +189,55 @@ def minimize(
             state, _ = _iterate(problem, state, blocks, _step(problem, solver, iteration))
         return Run(state, [], max_iter, Stop.MAX_ITER, solver)
 
+    at = keeper.resume() if keeper is not None else None
+    if at is None:
+        at = _beginning(problem, state, blocks, solver)
+    every = _looks_every(at.state, solver)
+    began = time.perf_counter() - at.seconds
+    while at.stop is None and at.iteration < max_iter:
+        at.iteration += 1
+        at.looked = at.iteration % every == 0 or at.iteration == max_iter
+        ahead = at.momentum if at.iteration > at.plain_until else None
+        step = _step(problem, solver, at.iteration)
+        at.state, residual = _iterate(problem, at.state, blocks, step, ahead, gauge=at.looked)
+        loss = problem.loss(at.state) if at.looked else math.nan
+        at.seconds = time.perf_counter() - began
+        if at.looked:
+            rose = _judge(at, loss, residual, every)
+            # a step ahead that failed is no reason to stop before a plain one was tried
+            if not rose or ahead is None:
+                at.stop = _reason_to_stop(at.history, at.iteration, tol)
+            progress = Progress(at.iteration, max_iter, at.history[-1].loss, at.seconds, residual)
+            if callback is not None and callback(progress):
+                at.stop = Stop.CALLBACK
+            if at.stop is None and at.iteration == max_iter:
+                at.stop = Stop.MAX_ITER
+        if keeper is not None and keeper.offer(at) and at.stop is None:
+            if not at.looked:
+                _judge(at, problem.loss(at.state), math.nan, every)
+            at.stop = Stop.INTERRUPTED
+    return Run(at.state, at.history, at.iteration, at.stop or Stop.MAX_ITER, solver)
+
+
+def _beginning(problem: Problem, state: State, blocks: list[str], solver: str) -> Position:
+    """Return the position before the first iteration."""
     momentum = momentum_of(solver)
-    every = _looks_every(state, solver)
-    began = time.perf_counter()
-    history = [Check(0, problem.loss(state), 0.0, math.nan, _nonzeros(state))]
-    good, plain_until = _Good(state, blocks, needed=momentum is not None), 0
-    for iteration in range(1, max_iter + 1):
-        look = iteration % every == 0 or iteration == max_iter
-        ahead = momentum if iteration > plain_until else None
-        step = _step(problem, solver, iteration)
-        state, residual = _iterate(problem, state, blocks, step, ahead, gauge=look)
-        if not look:
-            continue
-        loss = problem.loss(state)
-        seconds = time.perf_counter() - began
-        rose = momentum is not None and loss > history[-1].loss
-        if momentum is not None and rose:
-            logger.debug("iteration %d: the loss rose; back to plain steps", iteration)
-            momentum.restart()
-            state, plain_until = good.restore(state), iteration + every
-        else:
-            good.keep(state)
-            history.append(Check(iteration, loss, seconds, residual, _nonzeros(state)))
-        # a step ahead that failed is no reason to stop before a plain one was tried
-        stop = None if rose and ahead is not None else _reason_to_stop(history, iteration, tol)
-        progress = Progress(iteration, max_iter, history[-1].loss, seconds, residual)
-        if callback is not None and callback(progress):
-            stop = Stop.CALLBACK
-        if stop is not None:
-            return Run(state, history, iteration, stop, solver)
-    return Run(state, history, max_iter, Stop.MAX_ITER, solver)
+    good = {} if momentum is None else {block: deepcopy(state[block]) for block in blocks}
+    first = Check(0, problem.loss(state), 0.0, math.nan, _nonzeros(state))
+    return Position(state, [first], momentum, good)
+
+
+def _judge(at: Position, loss: float, residual: float, every: int) -> bool:
+    """Keep the state, or go back to the last good one if the loss rose; say whether it did."""
+    if at.momentum is not None and loss > at.history[-1].loss:
+        logger.debug("iteration %d: the loss rose; back to plain steps", at.iteration)
+        at.momentum.restart()
+        at.go_back()
+        at.plain_until = at.iteration + every
+        return True
+    at.keep()
+    at.history.append(Check(at.iteration, loss, at.seconds, residual, _nonzeros(at.state)))
+    return False
 
 
 def _step(problem: Any, solver: str, iteration: int) -> Any:
@@ -210,22 +276,6 @@ def _iterate(
         state = {**state, block: result.factor}
         residual = max(residual, result.violation or 0.0)
     return state, residual
-
-
-class _Good:
-    """A copy of the last state that was found good, for runs that may have to go back."""
-
-    def __init__(self, state: State, blocks: list[str], needed: bool) -> None:
-        self.copy = {block: deepcopy(state[block]) for block in blocks} if needed else {}
-
-    def keep(self, state: State) -> None:
-        for block, kept in self.copy.items():
-            kept[...] = state[block]
-
-    def restore(self, state: State) -> State:
-        for block, kept in self.copy.items():
-            state[block][...] = kept
-        return state
 
 
 def _looks_every(state: State, solver: str) -> int:

@@ -100,7 +100,7 @@ class Arrived(SparseMatrix):
         self.shape, self.device, self._room = shape, device, None
         # in the place of what would be made from a matrix on the host
         self.arrays = (None, *sent[:2])
-        self.pieces = Pieces(*sent[2:], n_slots)
+        self.pieces = Pieces._make([*sent[2:], n_slots])
 
 
 def packed(csr: sp.csr_array) -> tuple[list[Any], int]:

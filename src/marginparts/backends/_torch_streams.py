@@ -135,7 +135,7 @@ def _arriving(blocks: Iterable[list[Any]], device: Any) -> Iterator[list[Any]]:
         return moved, copies.record_event()
 
     waiting = iter(blocks)
-    coming = send(next(waiting))
+    coming: Any = send(next(waiting))
     worked: Any = None
     while coming is not None:
         moved, arrived = coming

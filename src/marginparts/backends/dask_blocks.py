@@ -166,7 +166,8 @@ class DaskBackend:
             A = np.asarray(A)
         self.caller.share(start=A)
         H = RemoteFactor(self, A.shape)
-        self.caller.later("begin", H.name)
+        self.caller.call("begin", H.name)
+        self.caller.share(start=None)
         return H
 
     def release(self, A: Any, r: int) -> Any:

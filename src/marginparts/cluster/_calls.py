@@ -54,9 +54,11 @@ class Workers:
         self._place()
 
     def share(self, **values: Any) -> None:
-        """Send something to all workers, once."""
+        """Send something to all workers, once; None takes it back."""
         for name, value in values.items():
-            self.shared[name] = _Sent(self.client, value)
+            self.shared.pop(name, None)
+            if value is not None:
+                self.shared[name] = _Sent(self.client, value)
 
     def later(self, *step: Any) -> None:
         """Do something together with the next call."""
@@ -206,7 +208,7 @@ class Workers:
 
     def _even_out(self, present: Iterable[str]) -> list[tuple[int, str]]:
         """Move blocks from workers with most to those with least; return what moved, from where."""
-        moved = []
+        moved: list[tuple[int, str]] = []
         while True:
             most, least = max(present, key=self._load), min(present, key=self._load)
             if self._load(most) - self._load(least) < 2:

@@ -50,7 +50,7 @@ class DaskRows(Elsewhere):
             )
             array = array.rechunk({1: -1})
         self.array = array
-        self.shape = tuple(int(size) for size in array.shape)
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
 
     def __len__(self) -> int:

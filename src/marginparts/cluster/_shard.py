@@ -53,7 +53,7 @@ class Share(NamedTuple):
 class Shared(NamedTuple):
     """What all workers have: V (d, r), S (n, 2p), and the rows of H to start from."""
 
-    V: Array
+    V: Any = None
     S: Any = None
     start: Any = None
 
@@ -72,21 +72,19 @@ class Order(NamedTuple):
 class Block:
     """Some rows of the data, and of every factor that goes with them."""
 
-    def __init__(self, shard: Shard, X: Any, S: Any, start: Any, clock: int) -> None:
+    def __init__(self, shard: Shard, X: Any, S: Any, rows: slice, clock: int) -> None:
         spec, inner = shard.spec, shard.inner
         X = X if spec.scale == 1 else X * X.dtype.type(spec.scale)
-        self.shard, self.inner, self.n, self.clock = shard, inner, X.shape[0], clock
-        self.start = start
+        self.shard, self.inner, self.rows, self.clock = shard, inner, rows, clock
         self.part = inner.prepare(X)
-        self.S = None if S is None else inner.coefficients(S)
-        self.s = None if S is None else np.asarray(S.sum(axis=1), np.float64).ravel()
+        self.S: Any = None if S is None else inner.coefficients(S)
         self.factors: dict[int, Any] = {}
 
     def rebuild(self, live: Sequence[int]) -> None:
         """Find H again: its best value for the V at hand."""
         V, inner = self.shard.V, self.inner
         flat = inverse_or_zero(_host(inner.column_sums(V)), self.shard.spec.dtype)
-        H = inner.factor(np.repeat(flat[None, : self.shard.spec.r], self.n, axis=0))
+        H = inner.factor(np.repeat(flat[None, : self.shard.spec.r], self.part.shape[0], axis=0))
         run = minimize(
             NMFAlphaProblem(inner, X=self.part), {"V": V, "H": H}, solver="mu",
             max_iter=_REBUILDING, frozen=("V",), watch=False,
@@ -95,7 +93,8 @@ class Block:
 
     def begin(self, name: int) -> None:
         """Take the rows of H to start from."""
-        self.factors[name] = self.inner.factor(np.asarray(self.start, self.shard.spec.dtype))
+        rows = np.asarray(self.shard.start[self.rows], self.shard.spec.dtype)
+        self.factors[name] = self.inner.factor(rows)
 
     def copy(self, name: int, to: int) -> None:
         """Copy a factor."""
@@ -162,11 +161,13 @@ class Shard:
         self.inner: Backend = get_backend(spec.backend, spec.work)
         self.blocks: dict[int, Block] = {}
         self.V: Any = None
+        self.start: Any = None
         self._V_as_sent: Any = None
 
-    def see(self, V: Array) -> None:
-        """Take note of V, which comes anew after each of its updates."""
-        if V is not self._V_as_sent:
+    def see(self, shared: Shared) -> None:
+        """Take note of V, which comes anew after each of its updates, and of a start."""
+        V, self.start = shared.V, shared.start
+        if V is not None and V is not self._V_as_sent:
             self.V, self._V_as_sent = self.inner.factor(V), V
 
     def block(self, number: int, first: int, X: Any, shared: Shared, order: Order) -> Block:
@@ -176,9 +177,8 @@ class Shard:
             return found
         rows = slice(first, first + X.shape[0])
         S = None if shared.S is None else shared.S[rows]
-        start = None if shared.start is None else shared.start[rows]
-        self.blocks[number] = found = Block(self, X, S, start, order.clock)
-        if order.live:
+        self.blocks[number] = found = Block(self, X, S, rows, order.clock)
+        if order.live and self.V is not None:
             found.rebuild(order.live)
         return found
 
@@ -186,7 +186,7 @@ class Shard:
 def call(spec: Spec, share: Share, shared: Shared, order: Order) -> list[Any]:
     """Do what is ordered with some blocks, and return the sums of what each of them says."""
     with _here(spec) as shard:
-        shard.see(shared.V)
+        shard.see(shared)
         totals: Any = None
         for number, first, X in zip(*share, strict=True):
             block = shard.block(number, first, X, shared, order)
@@ -211,7 +211,7 @@ def take(spec: Spec, share: Share, shared: Shared, given: Any) -> None:
         return
     clock, factors = given
     with _here(spec) as shard:
-        shard.see(shared.V)
+        shard.see(shared)
         for number, first, X in zip(*share, strict=True):
             block = shard.block(number, first, X, shared, Order(clock, (), ()))
             block.factors = {name: shard.inner.factor(H) for name, H in factors.items()}
@@ -249,24 +249,14 @@ def _here(spec: Spec) -> Any:
     """Give this worker's shard to one thread at a time, with as many cores as the worker has."""
     from distributed import get_worker
 
+    from marginparts._compiled import cores
+
     worker = get_worker()
-    with _turn, _cores(worker.state.nthreads):
+    with _turn, cores(worker.state.nthreads):
         key = worker.address, spec.fit
         if key not in _shards:
             _shards[key] = Shard(spec)
         yield _shards[key]
-
-
-@contextmanager
-def _cores(n: int) -> Any:
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(max(1, min(n, numba.config.NUMBA_NUM_THREADS)))
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
 
 
 def _host(a: Any) -> Array:

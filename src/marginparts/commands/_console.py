@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,22 +110,40 @@ def bars(*more: ProgressColumn, quiet: bool = False) -> Progress:
     )  # fmt: skip
 
 
-class Interrupts:
-    """Hears Ctrl-C, so that work can end well; a third one in a stage ends it at once."""
+@contextmanager
+def spoken_warnings() -> Iterator[None]:
+    """Say warnings as the sentences that they are, on the error stream."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *more, **options: typer.echo(str(message), err=True)
+        yield
 
-    def __init__(self) -> None:
+
+class Interrupts:
+    """Hears Ctrl-C, so that work can end well; a third one in a stage ends it at once.
+
+    Parameters
+    ----------
+    terminate : bool
+        Whether to hear SIGTERM as well.
+    """
+
+    def __init__(self, *, terminate: bool = False) -> None:
+        self.signals = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
         self.count = 0
-        self.before: Any = None
+        self.last: int | None = None
+        self.before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
-        self.before = signal.signal(signal.SIGINT, self._heard)
+        self.before = {number: signal.signal(number, self._heard) for number in self.signals}
         return self
 
     def __exit__(self, *error: Any) -> None:
-        signal.signal(signal.SIGINT, self.before)
+        for number, before in self.before.items():
+            signal.signal(number, before)
 
     def _heard(self, number: int, frame: Any) -> None:
         self.count += 1
+        self.last = number
         if self.count > 2:
             raise KeyboardInterrupt
 

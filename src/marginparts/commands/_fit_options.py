@@ -86,6 +86,15 @@ KeepPath = Annotated[
         rich_help_panel="The method",
     ),
 ]
+CheckpointFile = Annotated[
+    Path | None,
+    _method(
+        "--checkpoint",
+        "FILE",
+        "Keep the position there; the same command goes on from it.",
+        **_NONE,
+    ),
+]
 
 MinDf = Annotated[int, _texts("--min-df", "N", "Leave out words in fewer texts.", min=1)]
 MaxDf = Annotated[

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.progress import TextColumn
 
 from marginparts.commands import _fit_options as options
@@ -20,6 +21,7 @@ from marginparts.commands._console import (
     refuse_same,
     sentences,
     show,
+    spoken_warnings,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ marginparts fit counts.npz --labels labels.txt --words genes.txt --out counts.mo
 marginparts fit cells.h5ad --label cell_type --out cells.model
 
 marginparts fit digits/ --path --out digits.model
+
+marginparts fit large.npz --labels labels.txt --checkpoint large.ckpt --out large.model
 """
 
 
@@ -56,6 +60,7 @@ def fit(
     seed: options.Seed = 0,
     backend: options.BackendName = "auto",
     path: options.KeepPath = False,
+    checkpoint: options.CheckpointFile = None,
     min_df: options.MinDf = 2,
     max_df: options.MaxDf = 0.7,
     stop_words: options.StopWords = None,
@@ -69,30 +74,50 @@ def fit(
 
     Nothing but the columns need be said: the number of parts, the weight of the labels and the
     rest are chosen by cross-validation over the labeled samples. Ctrl-C ends the search, or the
-    fit, and keeps the best so far.
+    fit, and keeps the best so far. With --checkpoint a killed command goes on where it was.
     """
-    with sentences():
-        wanted = _options(components, lam, cost, max_iter, backend, seed, path)
-        model_path = _destination(file, out)
+    with sentences(), spoken_warnings():
+        wanted = _options(components, lam, cost, max_iter, backend, seed, path, checkpoint)
+        model_path = _destination(file, out, checkpoint)
         with bars(quiet=quiet or as_json) as reading:
             data = _read(
                 reading, file, _source_options(text, label, label_sep, labels, words, encoding),
                 {"min_df": min_df, "max_df": max_df, "stop_words": _stop_words(stop_words),
                  "ngrams": (1, ngrams)}, weighting,
             )  # fmt: skip
-        model = _fit(data, wanted, quiet=quiet or as_json)
+        model, interrupted = _fit(data, wanted, quiet=quiet or as_json)
         from marginparts.model_file import save
 
         save(model, model_path)
     _tell(model, model_path, as_json=as_json, quiet=quiet)
+    if checkpoint is not None:
+        _end(checkpoint, model_path, interrupted)
 
 
-def _destination(file: Path, out: Path | None) -> Path:
+def _end(checkpoint: Path, model_path: Path, interrupted: int | None) -> None:
+    """Remove the checkpoint now that the model is safe; after a signal, say that it stays."""
+    if interrupted is None:
+        checkpoint.unlink(missing_ok=True)
+        return
+    typer.echo(
+        f"Interrupted: {model_path} is what was found so far, and the same command goes on from "
+        f"{checkpoint}.",
+        err=True,
+    )
+    raise typer.Exit(128 + interrupted)
+
+
+def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
     """Return where the model goes; find out now, not after the work, that it cannot."""
     from marginparts._files import FileProblemError, check_destination
 
     path = out or Path(file.name.removesuffix(".gz")).with_suffix(".model")
-    if out is None and path.exists():
+    if checkpoint is not None:
+        refuse_same(file, checkpoint)
+        if checkpoint.resolve() == path.resolve():
+            raise FileProblemError(f"{path} is to be the model; give --checkpoint another name.")
+    goes_on = checkpoint is not None and checkpoint.exists()
+    if out is None and path.exists() and not goes_on:
         raise FileProblemError(
             f"{path} is there already; say --out {path} to replace it, or give another name."
         )
@@ -113,14 +138,16 @@ def _numbers(text: str, name: str, kind: Callable[[str], Any]) -> Any:
 
 
 def _options(
-    components: str, lam: str, cost: str, max_iter: int, backend: str, seed: int, path: bool
-) -> Options:
+    components: str, lam: str, cost: str, max_iter: int, backend: str, seed: int, path: bool,
+    checkpoint: Path | None,
+) -> Options:  # fmt: skip
     from marginparts.backends import get_backend
     from marginparts.fitting import Options
 
     found = Options(
         _numbers(components, "--components", int), _numbers(lam, "--lam", float),
         _numbers(cost, "--cost", float), max_iter=max_iter, backend=backend, seed=seed, path=path,
+        checkpoint=checkpoint,
     )  # fmt: skip
     limits = {"--components": 1, "--lam": 0, "--cost": 1e-12}
     for (name, least), values in zip(limits.items(), found[:3], strict=True):
@@ -203,13 +230,21 @@ _STAGES = {
 }
 
 
-def _fit(data: Prepared, wanted: Options, *, quiet: bool) -> Model:
-    """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept."""
+#: The stages that a checkpoint is about. They hear signals themselves then.
+_KEPT_STAGES = ("choosing", "parts")
+
+
+def _fit(data: Prepared, wanted: Options, *, quiet: bool) -> tuple[Model, int | None]:
+    """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept.
+
+    With a checkpoint, Ctrl-C and SIGTERM end all stages. Returns the signal heard as well.
+    """
     from marginparts.fitting import fit_model
 
     stopped: set[str] = set()
+    kept = wanted.checkpoint is not None
     with (
-        Interrupts() as interrupts,
+        Interrupts(terminate=kept) as interrupts,
         bars(TextColumn("{task.fields[loss]}"), quiet=quiet) as shown,
     ):
         task = shown.add_task(_STAGES["choosing"], total=None, loss="")
@@ -218,7 +253,9 @@ def _fit(data: Prepared, wanted: Options, *, quiet: bool) -> Model:
             shown.reset(task, total=None, description=_STAGES[stage], loss="")
 
         def callback(progress: Progress) -> bool:
-            if interrupts.take():
+            if kept and interrupts.last is not None:
+                stopped.add(progress.stage)
+            elif interrupts.take():
                 stopped.add(progress.stage)
                 what = "the search" if progress.stage == "choosing" else "the fit"
                 shown.console.print(f"Ending {what}; the best so far is kept.", highlight=False)
@@ -226,11 +263,12 @@ def _fit(data: Prepared, wanted: Options, *, quiet: bool) -> Model:
                 task, description=_STAGES[progress.stage], total=progress.max_iter,
                 completed=progress.iteration, loss=f"loss {progress.loss:.4g}",
             )  # fmt: skip
-            return progress.stage in stopped
+            return progress.stage in stopped and not (kept and progress.stage in _KEPT_STAGES)
 
         model = fit_model(data, wanted, callback=callback, on_stage=on_stage)
-    model.card.stopped = bool(stopped)  # a search that was ended leaves no trace in the fit
-    return model
+    # a search that was ended leaves no trace in the fit
+    model.card.stopped = bool(stopped) or (kept and interrupts.last is not None)
+    return model, interrupts.last
 
 
 def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:

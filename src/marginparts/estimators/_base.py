@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from marginparts._by_rows import Elsewhere
 from marginparts._types import Array, Result, Stop
 from marginparts.backends import Backend
+from marginparts.checkpoint import Logbook, logbook_of
 from marginparts.cluster import as_dask_rows, lazy_on_dask
 from marginparts.factorization import parts_of
 from marginparts.geometry import gram_root
+from marginparts.init import seed_of
+from marginparts.labels import Labels
 from marginparts.row_blocks import RowBlocks, mapped_by_blocks
 from marginparts.validation import (
     DTYPES,
@@ -25,6 +30,25 @@ from marginparts.validation import (
     check_rank,
     on_the_host,
 )
+
+#: Parameters on which what a fit finds does not depend.
+_NO_MATTER = {"callback", "checkpoint", "random_state"}
+
+
+def open_logbook(
+    estimator: Any, X: Any, labels: Labels | None, no_matter: Iterable[str] = ()
+) -> AbstractContextManager[Logbook]:
+    """Open the checkpoint of an estimator's fit to trusted data; without one, an empty logbook.
+
+    ``no_matter`` names parameters, besides the usual ones, that do not tell one fit from another.
+    """
+    apart = {*_NO_MATTER, *no_matter}
+    given = estimator.get_params(deep=False).items()
+    return logbook_of(
+        estimator.checkpoint, type(estimator).__name__, seed_of(estimator.random_state),
+        any_seed=estimator.random_state is None, X=X, y=labels,
+        **{name: value for name, value in given if name not in apart},
+    )  # fmt: skip
 
 
 def check_rows(estimator: Any, X: Elsewhere, *, reset: bool) -> Elsewhere:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import scipy.sparse as sp
 
 from marginparts._types import Array, Callback, Result, State
 from marginparts.backends import Backend, get_backend
-from marginparts.estimators._base import PartsTransformer
+from marginparts.checkpoint import Checkpoint, Logbook
+from marginparts.estimators._base import PartsTransformer, open_logbook
 from marginparts.factorization import check_init, start_from
-from marginparts.init import seed_of, uniform_rows
+from marginparts.init import uniform_rows
 from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.models.least_squares import LeastSquaresMap, squared_norm
 from marginparts.models.lee2010 import Lee2010Problem
@@ -34,8 +36,8 @@ class _SquaredLossParts(PartsTransformer):
     random_state: Any
     callback: Callback | None
 
-    def _prepare(self, X: Any, y: Any) -> tuple[Any, Labels, Array, Array, int]:
-        """Return trusted data, labels, a start (H, V) and the seed."""
+    def _fit(self, X: Any, y: Any) -> None:
+        """Check, start and find the parts."""
         check_count(self.max_iter, "max_iter")
         check_nonnegative(self.tol, "tol")
         check_option(self.solver, "solver", SOLVERS)
@@ -45,19 +47,23 @@ class _SquaredLossParts(PartsTransformer):
         self._scale = extreme_scale(X)
         if self._scale != 1:
             X = X * X.dtype.type(1 / self._scale)
-        seed = seed_of(self.random_state)
         y = np.full(X.shape[0], UNKNOWN) if y is None else y
         labels = encode_labels(y, X.shape[0])
         self.classes_ = labels.classes
-        H, V = start_from(self.init, X, r, seed, labels)
-        if not isinstance(self.init, str):
-            V = V * V.dtype.type(1 / self._scale)
-        return X, labels, H, V, seed
+        with open_logbook(self, X, labels, ("map_iter", "output")) as logbook:
+            H, V = start_from(self.init, X, r, logbook.seed, labels)
+            if not isinstance(self.init, str):
+                V = V * V.dtype.type(1 / self._scale)
+            self._fit_trusted(X, labels, H, V, logbook)
 
-    def _minimize(self, problem: Any, state: State) -> Run:
+    def _fit_trusted(self, X: Any, labels: Labels, H: Array, V: Array, logbook: Logbook) -> None:
+        """`fit` on checked data from a start (H, V)."""
+        raise NotImplementedError
+
+    def _minimize(self, problem: Any, state: State, logbook: Logbook) -> Run:
         return minimize(
             problem, state, solver=self.solver, max_iter=self.max_iter, tol=self.tol,
-            callback=self.callback,
+            callback=self.callback, keeper=logbook.keeper({}),
         )  # fmt: skip
 
     def _keep_run(self, run: Run, H: Array) -> None:
@@ -96,6 +102,8 @@ class SemiSupervisedNMF(_SquaredLossParts):
     backend : {"auto", "numba", "torch", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
+    checkpoint : path, Checkpoint or None
+        Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
 
     Attributes
     ----------
@@ -130,6 +138,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
         backend: str | Backend = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -142,6 +151,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
         self.backend = backend
         self.random_state = random_state
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> SemiSupervisedNMF:
         """Find the parts.
@@ -158,22 +168,24 @@ class SemiSupervisedNMF(_SquaredLossParts):
         SemiSupervisedNMF
             The fitted estimator.
         """
-        lam = check_nonnegative(self.lam, "lam")
-        X, labels, H, V, seed = self._prepare(X, y)
+        check_nonnegative(self.lam, "lam")
+        self._fit(X, y)
+        return self
+
+    def _fit_trusted(self, X: Any, labels: Labels, H: Array, V: Array, logbook: Logbook) -> None:
         rows = np.flatnonzero(labels.labeled)
         Y, known = _indicator(labels, rows, X.dtype)
         size = np.sqrt(float(np.sum(Y**2)))
         if size > 0:
             Y *= X.dtype.type(np.sqrt(squared_norm(X[rows])) / size)
         data = get_backend(self.backend).prepare(X)
-        problem = Lee2010Problem(data, squared_norm(X), Y, known, rows, lam)
+        problem = Lee2010Problem(data, squared_norm(X), Y, known, rows, float(self.lam))
         mean_code = max(float(H.mean()), np.finfo(X.dtype).tiny)
-        U = uniform_rows(seed, 2, (Y.shape[1], V.shape[1])) * (Y.max(initial=0) / mean_code)
+        U = uniform_rows(logbook.seed, 2, (Y.shape[1], V.shape[1])) * (Y.max(initial=0) / mean_code)
         # dealt out by the classes' first samples, not by their names
         U = U[np.argsort(np.argsort(np.argmax(Y > 0, axis=0), kind="stable"))] if len(Y) else U
-        run = self._minimize(problem, {"V": V, "U": U.astype(X.dtype), "H": H})
+        run = self._minimize(problem, {"V": V, "U": U.astype(X.dtype), "H": H}, logbook)
         self._keep_run(run, run.state["H"])
-        return self
 
 
 class ConstrainedNMF(_SquaredLossParts):
@@ -198,6 +210,8 @@ class ConstrainedNMF(_SquaredLossParts):
     backend : {"auto", "numba", "torch", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
+    checkpoint : path, Checkpoint or None
+        Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
 
     Attributes
     ----------
@@ -231,6 +245,7 @@ class ConstrainedNMF(_SquaredLossParts):
         backend: str | Backend = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components
         self.init = init
@@ -242,6 +257,7 @@ class ConstrainedNMF(_SquaredLossParts):
         self.backend = backend
         self.random_state = random_state
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> ConstrainedNMF:
         """Find the parts.
@@ -258,7 +274,10 @@ class ConstrainedNMF(_SquaredLossParts):
         ConstrainedNMF
             The fitted estimator.
         """
-        X, labels, H, V, _ = self._prepare(X, y)
+        self._fit(X, y)
+        return self
+
+    def _fit_trusted(self, X: Any, labels: Labels, H: Array, V: Array, logbook: Logbook) -> None:
         rows = np.flatnonzero(labels.complete)
         Y, _ = _indicator(labels, rows, X.dtype)
         # a sample without a single label cannot be tied to any other
@@ -275,9 +294,8 @@ class ConstrainedNMF(_SquaredLossParts):
         problem = LiuWu2010Problem(
             get_backend(self.backend).prepare(stack), Y.T @ Y, squared_norm(X)
         )
-        run = self._minimize(problem, {"V": V, "P": P})
+        run = self._minimize(problem, {"V": V, "P": P}, logbook)
         self._keep_run(run, run.state["P"])
-        return self
 
 
 def safe_mean(Y: Array, H: Array) -> Array:

@@ -14,13 +14,13 @@ from marginparts._by_rows import Elsewhere, at_hand
 from marginparts._types import Array, Callback
 from marginparts.backends import Backend
 from marginparts.calibration import calibrate
+from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.cluster import as_dask_rows, lazy_on_dask
 from marginparts.directions import Source
-from marginparts.estimators._base import check_rows
+from marginparts.estimators._base import check_rows, open_logbook
 from marginparts.estimators._classifying import PartlyLabeledClassifier
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.factorization import check_init
-from marginparts.init import seed_of
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
 from marginparts.row_blocks import RowBlocks, mapped_by_blocks
@@ -90,6 +90,9 @@ class NMFAlphaClassifier(
     callback : callable or None
         Called with a `Progress` while candidates are tried (its ``stage`` is ``"choosing"``) and
         during the final factorization; a true answer ends that stage with the best so far.
+    checkpoint : path, Checkpoint or None
+        Keep the trials of the candidates and the position of the final factorization there, so
+        that the same fit goes on after a kill (`Checkpoint`).
 
     Attributes
     ----------
@@ -144,6 +147,7 @@ class NMFAlphaClassifier(
         backend: str | Backend = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -161,6 +165,7 @@ class NMFAlphaClassifier(
         self.backend = backend
         self.random_state = random_state
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any) -> NMFAlphaClassifier:
         """Choose what is left to choose, find the parts, train the SVM.
@@ -179,11 +184,10 @@ class NMFAlphaClassifier(
             The fitted estimator.
         """
         self._given()  # refuses what cannot be meant before the data is looked at
-        seed = seed_of(self.random_state)
         parts = NMFAlpha(
             directions=self.directions, multiclass=self.multiclass, features=self.features,
             pseudo=self.pseudo, init=self.init, solver=self.solver, max_iter=self.max_iter,
-            tol=self.tol, backend=self.backend, random_state=seed, callback=self.callback,
+            tol=self.tol, backend=self.backend, callback=self.callback,
         )  # fmt: skip
         parts.check_parameters()
         X = self._check_data(X, reset=True)
@@ -193,17 +197,22 @@ class NMFAlphaClassifier(
         grid = self._grid(labels, X.shape)
         for rank in grid.n_components:
             check_init(self.init, X, rank)
-        with at_hand(X, max(grid.n_components), self.solver) as X:
-            return self._fit_trusted(X, labels, grid, parts, seed)
+        with (
+            at_hand(X, max(grid.n_components), self.solver) as X,
+            open_logbook(self, X, labels) as logbook,
+        ):
+            return self._fit_trusted(X, labels, grid, parts, logbook)
 
     def _fit_trusted(
-        self, X: Any, labels: Labels, grid: Grid, parts: NMFAlpha, seed: int
+        self, X: Any, labels: Labels, grid: Grid, parts: NMFAlpha, logbook: Logbook
     ) -> NMFAlphaClassifier:
-        """`fit` on checked data and labels."""
+        """`fit` on checked data and labels: the candidates, and what they are candidates for."""
+        seed = logbook.seed
         choice = choose(
             X, labels, grid, source=self.directions, multiclass=self.multiclass,
             features=self.features, pseudo=self.pseudo, init=self.init, solver=self.solver,
             backend=self.backend, seed=seed, n_splits=self._n_splits(), callback=self.callback,
+            logbook=logbook,
         )  # fmt: skip
         self.n_components_, self.lam_, self.map_iter_, self.normalize_, self.C_ = choice.best
         self.choice_ = choice
@@ -212,9 +221,10 @@ class NMFAlphaClassifier(
             rows, values = choice.held_out
             self.calibration_ = calibrate(values, labels.take(rows))
         self.parts_ = parts.set_params(
-            n_components=self.n_components_, lam=self.lam_, map_iter=self.map_iter_
-        )
-        self.parts_.fit_trusted(X, labels)
+            n_components=self.n_components_, lam=self.lam_, map_iter=self.map_iter_,
+            random_state=seed,
+        )  # fmt: skip
+        self.parts_.fit_trusted(X, labels, logbook)
         self.n_iter_ = self.parts_.n_iter_
         known = np.flatnonzero(labels.labeled)
         self.head_ = fit_head(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from marginparts._types import Callback
 from marginparts.backends import Backend
+from marginparts.checkpoint import Checkpoint
 from marginparts.directions import Source
 from marginparts.estimators.classifier import NMFAlphaClassifier
 from marginparts.labels import Labels
@@ -42,6 +44,8 @@ class NMFAlphaCV(NMFAlphaClassifier):
     callback : callable or None
         As for `NMFAlphaClassifier`; a true answer while candidates are tried ends the search with
         the best so far.
+    checkpoint : path, Checkpoint or None
+        As for `NMFAlphaClassifier`: trials that are done are not done again.
 
     Attributes
     ----------
@@ -94,12 +98,13 @@ class NMFAlphaCV(NMFAlphaClassifier):
         backend: str | Backend = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         super().__init__(
             n_components, lam=lam, C=C, map_iter=map_iter, normalize=normalize,
             directions=directions, multiclass=multiclass, features=features, pseudo=pseudo,
             init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
-            random_state=random_state, callback=callback,
+            random_state=random_state, callback=callback, checkpoint=checkpoint,
         )  # fmt: skip
         self.cv = cv
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,8 +14,9 @@ from marginparts._by_rows import at_hand
 from marginparts._types import Array, Callback, PathStep, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums
+from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import SOURCES, Directions, Source, find_directions
-from marginparts.estimators._base import PartsTransformer
+from marginparts.estimators._base import PartsTransformer, open_logbook
 from marginparts.factorization import (
     check_init,
     factorize,
@@ -24,7 +26,6 @@ from marginparts.factorization import (
     parts_of,
     start_from,
 )
-from marginparts.init import seed_of
 from marginparts.labels import Labels, encode_labels
 from marginparts.solver import SOLVERS
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
@@ -75,6 +76,8 @@ class NMFAlpha(PartsTransformer):
     random_state : int, RandomState or None
     callback : callable or None
         Called with a `Progress` during the fit; a true answer ends it.
+    checkpoint : path, Checkpoint or None
+        Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
 
     Attributes
     ----------
@@ -135,6 +138,7 @@ class NMFAlpha(PartsTransformer):
         backend: str | Backend = "auto",
         random_state: Any = None,
         callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -153,6 +157,7 @@ class NMFAlpha(PartsTransformer):
         self.backend = backend
         self.random_state = random_state
         self.callback = callback
+        self.checkpoint = checkpoint
 
     def fit(self, X: Any, y: Any = None) -> NMFAlpha:
         """Find the parts.
@@ -173,12 +178,16 @@ class NMFAlpha(PartsTransformer):
         X, r = self._check_fit(X)
         check_init(self.init, X, r)
         labels = None if y is None else encode_labels(y, X.shape[0])
-        with at_hand(X, r, self.solver) as X:
-            return self.fit_trusted(X, labels)
+        with (
+            at_hand(X, r, self.solver) as X,
+            # the backend in use is compared in any case
+            open_logbook(self, X, labels, ("backend", "map_iter", "output")) as logbook,
+        ):
+            return self.fit_trusted(X, labels, logbook)
 
-    def fit_trusted(self, X: Any, labels: Labels | None) -> NMFAlpha:
-        """`fit` on checked data and labels."""
-        seed = seed_of(self.random_state)
+    def fit_trusted(self, X: Any, labels: Labels | None, logbook: Logbook) -> NMFAlpha:
+        """`fit` on checked data and labels, with the logbook's seed."""
+        seed = logbook.seed
         self.n_features_in_ = X.shape[1]
         found = None if labels is None else self._directions(X, labels, seed)
         self.directions_ = None if found is None else found.S
@@ -186,6 +195,7 @@ class NMFAlpha(PartsTransformer):
         result = factorize(
             X, H, V, S=self.directions_, lam=float(self.lam), solver=self.solver,
             max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=self.callback,
+            logbook=logbook,
         )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from marginparts import estimators
+from marginparts._archive import Archive, damage, write_archive
 from marginparts._files import FileProblemError, problems_with, written_beside
 from marginparts._types import Check, PathStep, Stop
 from marginparts._version import __version__
@@ -19,7 +20,6 @@ from marginparts.calibration import Calibration
 from marginparts.evaluation import Rated
 from marginparts.linear_head import Head
 from marginparts.model import Card, Model
-from marginparts.model_file._archive import Archive, damage, write_archive
 from marginparts.model_file._decode import decode
 from marginparts.model_file._encode import encode
 from marginparts.model_file._registry import UnknownClassError, is_registered, register
@@ -54,7 +54,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        Fitted. Its ``callback`` is left out, and a ``random_state`` that is not an int.
+        Fitted. Its ``callback`` and ``checkpoint`` are left out, and a ``random_state`` that is
+        not an int.
     path : path
         Used as it is. A file of that name is replaced when all is written, and not before.
 

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts.model_file._registry import PLAIN, SCALARS, class_named
+from marginparts._archive import SCALARS
+from marginparts.model_file._registry import PLAIN, class_named
 
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 

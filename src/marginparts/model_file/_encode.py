@@ -20,15 +20,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts.model_file._registry import (
-    PLAIN,
-    SCALARS,
-    fields_of,
-    is_kept,
-    is_registered,
-    scalar_name,
-    tag_of,
-)
+from marginparts._archive import SCALARS, is_kept, scalar_name
+from marginparts.model_file._registry import PLAIN, fields_of, is_registered, tag_of
 
 #: Where a value is, for the names of arrays and for messages.
 Path = tuple[str, ...]
@@ -184,8 +177,8 @@ class _Encoder:
 
     def _parameter(self, model: Any, name: str, value: Any, path: Path) -> Any:
         """Encode a parameter; what cannot be kept is refused with the call that resets it."""
-        if name == "callback" or (name == "random_state" and not _is_seed(value)):
-            return None  # of use to a fit only, and code, or a generator that has moved on
+        if name in ("callback", "checkpoint") or (name == "random_state" and not _is_seed(value)):
+            return None  # of use to a fit only: code, a file of its own, a generator that moved on
         try:
             if isinstance(value, BaseEstimator) and is_registered(value):
                 return self._estimator(value, (*path, name), fitted=False)

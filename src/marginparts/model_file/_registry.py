@@ -1,4 +1,4 @@
-"""What can be kept: classes by name, and numpy's types."""
+"""The classes that can be kept, by name."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ import dataclasses
 from enum import Enum
 from typing import Any, TypeVar
 
-import numpy as np
 from sklearn.base import BaseEstimator
 
 #: The classes that can be kept, by name. `register` adds to them.
 CLASSES: dict[str, type] = {}
-
-#: numpy's scalars under names that do not depend on its version.
-SCALARS: dict[str, Any] = {
-    "bool": np.bool_, "str": np.str_,
-    "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
-    "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
-    "float16": np.float16, "float32": np.float32, "float64": np.float64,
-}  # fmt: skip
 
 #: What JSON has its own words for.
 PLAIN = (type(None), bool, int, float, str)
@@ -101,14 +92,3 @@ def fields_of(cls: type) -> tuple[str, ...]:
     if dataclasses.is_dataclass(cls):
         return tuple(field.name for field in dataclasses.fields(cls))
     return tuple(getattr(cls, "_fields", ()))
-
-
-def is_kept(dtype: np.dtype[Any]) -> bool:
-    """Whether arrays of a type can be kept: numbers, bool and text."""
-    return dtype.itemsize > 0 and scalar_name(dtype) is not None
-
-
-def scalar_name(dtype: np.dtype[Any]) -> str | None:
-    """Return our name of a scalar type, None if it is not kept."""
-    name = "str" if dtype.kind == "U" else dtype.name
-    return name if name in SCALARS else None

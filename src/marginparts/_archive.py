@@ -1,7 +1,8 @@
-"""A zip archive of one text and many arrays, with checksums.
+"""A zip archive of one text and many arrays, with checksums: models and checkpoints are such files.
 
 It is written with the standard library and in numpy's own format, so that both can read it without
-us. When it is read, a size is checked before memory is taken for it.
+us. When it is read, a size is checked before memory is taken for it. The *kind* of an archive names
+its text (``model.json``), and the file in messages.
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ import os
 import re
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._files import FileProblemError
-from marginparts.model_file._registry import is_kept
 
-TEXT = "model.json"
 SUMS = "SHA256SUMS"
 FOLDER = "arrays/"
 
@@ -45,6 +44,25 @@ _HEAD = re.compile(
 )
 _MAGIC = b"\x93NUMPY\x01\x00"
 
+#: numpy's scalars under names that do not depend on its version.
+SCALARS: dict[str, Any] = {
+    "bool": np.bool_, "str": np.str_,
+    "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+    "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
+    "float16": np.float16, "float32": np.float32, "float64": np.float64,
+}  # fmt: skip
+
+
+def is_kept(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of a type can be kept: numbers, bool and text."""
+    return dtype.itemsize > 0 and scalar_name(dtype) is not None
+
+
+def scalar_name(dtype: np.dtype[Any]) -> str | None:
+    """Return our name of a scalar type, None if it is not kept."""
+    name = "str" if dtype.kind == "U" else dtype.name
+    return name if name in SCALARS else None
+
 
 class _Summed:
     """A file to write to that also takes the checksum."""
@@ -58,7 +76,14 @@ class _Summed:
         return self._file.write(data)
 
 
-def write_archive(file: IO[bytes], text: bytes, arrays: dict[str, NDArray[Any]]) -> None:
+def write_archive(
+    file: IO[bytes],
+    text: bytes,
+    arrays: dict[str, NDArray[Any]],
+    *,
+    kind: str = "model",
+    compress: bool = True,
+) -> None:
     """Write a text and arrays; the same bytes for the same content.
 
     Parameters
@@ -67,23 +92,34 @@ def write_archive(file: IO[bytes], text: bytes, arrays: dict[str, NDArray[Any]])
     text : bytes
     arrays : dict
         By name, without objects.
+    kind : str
+        What the archive holds.
+    compress : bool
+        Without it a file is larger and written several times as fast.
     """
-    if any(_swells(info) for info in _write(file, text, arrays, zipfile.ZIP_DEFLATED)):
+    if not compress:
+        _write(file, kind, text, arrays, zipfile.ZIP_STORED)
+    elif any(_swells(info) for info in _write(file, kind, text, arrays, zipfile.ZIP_DEFLATED)):
         # what looks like a bomb would not be opened again
         file.seek(0)
         file.truncate()
-        _write(file, text, arrays, zipfile.ZIP_STORED)
+        _write(file, kind, text, arrays, zipfile.ZIP_STORED)
+
+
+def text_name(kind: str) -> str:
+    """Return the name of the text in an archive."""
+    return f"{kind}.json"
 
 
 def _write(
-    file: IO[bytes], text: bytes, arrays: dict[str, NDArray[Any]], how: int
+    file: IO[bytes], kind: str, text: bytes, arrays: dict[str, NDArray[Any]], how: int
 ) -> list[zipfile.ZipInfo]:
     """Write all members, and return what the archive says about them."""
     sums = {}
     with zipfile.ZipFile(file, "w", compression=how, compresslevel=_LEVEL) as archive:
-        with _member(archive, TEXT, len(text)) as member:
+        with _member(archive, text_name(kind), len(text)) as member:
             member.write(text)
-        sums[TEXT] = member.sum.hexdigest()
+        sums[text_name(kind)] = member.sum.hexdigest()
         for name, array in sorted(arrays.items()):
             place = f"{FOLDER}{name}.npy"
             with _member(archive, place, array.nbytes) as member:
@@ -110,7 +146,7 @@ def _swells(info: zipfile.ZipInfo) -> bool:
 
 
 @contextmanager
-def damage(path: str | os.PathLike[str], why: str) -> Iterator[None]:
+def damage(path: str | os.PathLike[str], why: str, kind: str = "model") -> Iterator[None]:
     """Turn whatever goes wrong with the content of a file into one sentence.
 
     Damaged archives make the standard library raise a dozen kinds of exceptions, and it does not
@@ -125,7 +161,7 @@ def damage(path: str | os.PathLike[str], why: str) -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # the disk's fault; a place that cannot be is the archive's
-        raise FileProblemError(f"{path} is damaged or not a model: {why}.") from error
+        raise FileProblemError(f"{path} is damaged or not a {kind}: {why}.") from error
 
 
 class Archive:
@@ -136,25 +172,30 @@ class Archive:
     path : path
         How messages name it.
     file : binary file
+    kind : str
+        What it should hold.
     """
 
-    def __init__(self, path: str | os.PathLike[str], file: IO[bytes]) -> None:
-        self._path = path
-        with damage(path, "it is not a whole zip archive"):
+    def __init__(self, path: str | os.PathLike[str], file: IO[bytes], kind: str = "model") -> None:
+        self._path, self._kind, self._text = path, kind, text_name(kind)
+        with self._damage("it is not a whole zip archive"):
             self._zip = zipfile.ZipFile(file)
             self._members = self._checked(self._zip.infolist(), file.seek(0, os.SEEK_END))
-        with damage(path, f"{SUMS} cannot be understood"):
+        with self._damage(f"{SUMS} cannot be understood"):
             lines = self._read(self._members[SUMS])[0].decode("ascii").splitlines()
             pairs = (line.split("  ", 1) for line in lines)
             self._sums = {name: value for value, name in pairs}
 
     def _bad(self, why: str) -> FileProblemError:
-        return FileProblemError(f"{self._path} is damaged or not a model: {why}.")
+        return FileProblemError(f"{self._path} is damaged or not a {self._kind}: {why}.")
+
+    def _damage(self, why: str) -> AbstractContextManager[None]:
+        return damage(self._path, why, self._kind)
 
     def _checked(self, infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
         """Return the members by name once their sizes can be believed."""
         members = {info.filename: info for info in infos}
-        if missing := {TEXT, SUMS} - set(members):
+        if missing := {self._text, SUMS} - set(members):
             raise self._bad(f"it has no {min(missing)}")
         if len(members) < len(infos) or sum(info.compress_size for info in infos) > size:
             raise self._bad("members of the archive overlap")
@@ -167,9 +208,9 @@ class Archive:
 
     def text(self) -> bytes:
         """Return the text."""
-        with damage(self._path, f"{TEXT} cannot be unpacked"):
-            data, found = self._read(self._members[TEXT])
-            self._compare(TEXT, found)
+        with self._damage(f"{self._text} cannot be unpacked"):
+            data, found = self._read(self._members[self._text])
+            self._compare(self._text, found)
             return data
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -179,10 +220,10 @@ class Archive:
             name = min(listed ^ there)
             raise self._bad(f"{name} is {'missing' if name in listed else 'too much'}")
         arrays = {}
-        for place in sorted(there - {TEXT}):
+        for place in sorted(there - {self._text}):
             if not (place.startswith(FOLDER) and place.endswith(".npy")):
                 raise self._bad(f"{place} is too much")
-            with damage(self._path, f"{place} cannot be unpacked"):
+            with self._damage(f"{place} cannot be unpacked"):
                 arrays[place[len(FOLDER) : -len(".npy")]] = self._array(place)
         return arrays
 

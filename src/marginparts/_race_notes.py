@@ -1,0 +1,62 @@
+"""A race of candidates, and its outcome, as notes for a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from marginparts._types import Array
+from marginparts.checkpoint import Notes
+
+#: The codes that run against each other: n_components, lam, map_iter.
+Candidate = tuple[int, float, int]
+
+
+class Standing(NamedTuple):
+    """Where a race is after a trial: the fold, the ranks done in it, who runs, and how they did."""
+
+    trials: int
+    fold: int
+    done: list[int]
+    running: set[Candidate]
+    scores: dict[Candidate, list[float]]
+    codes: dict[Candidate, list[Array]]
+
+
+def standing_notes(standing: Standing) -> Notes:
+    """Return a standing as notes; of those who run the codes as well."""
+    rows = [
+        [
+            list(candidate),
+            scores,
+            candidate in standing.running,
+            len(standing.codes.get(candidate, [])),
+        ]
+        for candidate, scores in standing.scores.items()
+    ]
+    arrays = {
+        f"{i}.{k}": Z
+        for i, candidate in enumerate(standing.scores)
+        for k, Z in enumerate(standing.codes.get(candidate, []))
+    }
+    tree = {"trials": standing.trials, "fold": standing.fold, "done": standing.done}
+    return Notes({**tree, "candidates": rows}, arrays)
+
+
+def read_standing(notes: Notes) -> Standing:
+    """Return the standing that was noted."""
+    tree = notes.tree
+    running, scores, codes = set(), {}, {}
+    for i, ((rank, lam, map_iter), values, runs, count) in enumerate(tree["candidates"]):
+        candidate = (rank, lam, map_iter)
+        scores[candidate] = values
+        if runs:
+            running.add(candidate)
+            codes[candidate] = [notes.arrays[f"{i}.{k}"] for k in range(count)]
+    return Standing(tree["trials"], tree["fold"], tree["done"], running, scores, codes)
+
+
+def choice_notes(choice: Any) -> Notes:
+    """Return a `Choice` as notes."""
+    arrays = {} if choice.held_out is None else choice.held_out._asdict()
+    scores = [[list(setting), values] for setting, values in choice.scores.items()]
+    return Notes({"best": list(choice.best), "scores": scores}, arrays)

@@ -1,0 +1,57 @@
+"""Fits that survive: where a fit is, kept in a file from which the same call goes on.
+
+A `Checkpoint` says where and how often. A `Logbook` is the open checkpoint of one fit: it knows
+which fit that is, gives back what was noted, writes what it is offered when the time has come, and
+hears Ctrl-C and SIGTERM. What is noted is not its business: the position of a run is one kind of
+notes, the race of the candidates another. See ``docs/checkpoints.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from marginparts.checkpoint._fingerprint import told
+from marginparts.checkpoint._interruption import Interruption
+from marginparts.checkpoint._logbook import FileLogbook, Logbook
+from marginparts.checkpoint._policy import Checkpoint, as_checkpoint
+from marginparts.checkpoint._position import Notes
+
+__all__ = ["Checkpoint", "Logbook", "Notes", "logbook_of"]
+
+
+@contextmanager
+def logbook_of(
+    checkpoint: Any, who: str, seed: int, *, any_seed: bool = False, **fit: Any
+) -> Iterator[Logbook]:
+    """Open the checkpoint of a fit, and remove it when the fit is complete.
+
+    Ctrl-C and SIGTERM are heard meanwhile: the fit then ends early but well, and the file stays.
+
+    Parameters
+    ----------
+    checkpoint : path, Checkpoint or None
+    who : str
+        The function or estimator.
+    seed : int
+        The seed of the fit.
+    any_seed : bool
+        Whether another seed would do as well: then the one in the file is taken.
+    **fit
+        Data and parameters on which the result depends.
+
+    Yields
+    ------
+    Logbook
+    """
+    if checkpoint is None:
+        yield Logbook(seed)
+        return
+    checkpoint = as_checkpoint(checkpoint)
+    whole = {"fit": who, **fit, "random_state": None if any_seed else seed}
+    known = {name: told(value) for name, value in whole.items()}
+    with Interruption() as interruption:
+        logbook = FileLogbook(checkpoint, known, seed, interruption)
+        yield logbook
+    logbook.close()

@@ -1,0 +1,73 @@
+"""The file of a checkpoint: which fit it belongs to, and notes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from marginparts._archive import Archive, damage, write_archive
+from marginparts._files import FileProblemError, problems_with, written_beside
+from marginparts._version import __version__
+from marginparts.checkpoint._position import Notes
+
+KIND, FORMAT = "checkpoint", "marginparts-checkpoint"
+
+#: Raised when files written from now on could not be read by what came before.
+VERSION = 1
+
+
+class Content(NamedTuple):
+    """What a checkpoint says: of which fit, with which seed, and the notes by what they are of."""
+
+    fit: dict[str, Any]
+    seed: int
+    notes: dict[str, Notes]
+
+
+def write_checkpoint(path: Path, content: Content) -> None:
+    """Write beside the file that is there, and let the new one take its place when it is whole."""
+    text = {
+        "format": FORMAT, "version": VERSION, "marginparts": __version__,
+        "fit": content.fit, "seed": content.seed,
+        "notes": {name: notes.tree for name, notes in content.notes.items()},
+    }  # fmt: skip
+    arrays = {
+        f"{name}.{place}": array
+        for name, notes in content.notes.items()
+        for place, array in notes.arrays.items()
+    }
+    with written_beside(path, durable=True) as file:
+        write_archive(file, json.dumps(text).encode(), arrays, kind=KIND, compress=False)
+
+
+def read_checkpoint(path: Path) -> Content:
+    """Return what `write_checkpoint` wrote, when every checksum agrees.
+
+    Raises
+    ------
+    FileProblemError
+        The file is no checkpoint, is damaged, or is of another version, whose iterations may round
+        differently.
+    """
+    with problems_with(path, "read"), path.open("rb") as file:
+        archive = Archive(path, file, KIND)
+        with damage(path, "its text cannot be understood", KIND):
+            text = json.loads(archive.text())
+            if text["format"] != FORMAT:
+                raise ValueError("another format")
+            if (text["version"], text["marginparts"]) != (VERSION, __version__):
+                raise FileProblemError(
+                    f"{path} was written by marginparts {text['marginparts']}, and this is "
+                    f"{__version__}; go on with that version, or delete it to start anew."
+                )
+            arrays = archive.arrays()
+            notes = {name: _own(name, tree, arrays) for name, tree in text["notes"].items()}
+            return Content(text["fit"], text["seed"], notes)
+
+
+def _own(name: str, tree: Any, arrays: dict[str, Any]) -> Notes:
+    """Return the notes of one name, with their arrays."""
+    start = f"{name}."
+    found = {k.removeprefix(start): array for k, array in arrays.items() if k.startswith(start)}
+    return Notes(tree, found)

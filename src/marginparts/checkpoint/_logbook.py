@@ -1,0 +1,222 @@
+"""The open checkpoint of one fit."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from marginparts._files import FileProblemError, check_destination, remove_leftovers
+from marginparts._types import Array
+from marginparts.checkpoint._file import Content, read_checkpoint, write_checkpoint
+from marginparts.checkpoint._fingerprint import differences
+from marginparts.checkpoint._interruption import Interruption
+from marginparts.checkpoint._policy import Checkpoint
+from marginparts.checkpoint._position import Notes, noted, position_of
+from marginparts.solver import Keeper, Position
+
+#: Writing may take one second in so many.
+_SHARE = 20
+
+#: Iterations that an interrupted run still does: fewer make poor parts.
+_AT_LEAST = 10
+
+
+class Logbook:
+    """What one fit notes down: it recalls what was noted, and writes when the time has come.
+
+    This one has no pages, for fits without a checkpoint: nothing is recalled, kept or heard.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of the fit.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C or SIGTERM was heard."""
+        return False
+
+    def recall(self, name: str) -> Notes | None:
+        """Return the notes of a name, once; None where there are none."""
+        return None
+
+    def settle(self, name: str, notes: Notes) -> None:
+        """Put notes that will not change any more into every further checkpoint."""
+
+    def offer(self, name: str, make: Callable[[], Notes], *, finished: bool = False) -> bool:
+        """Write a checkpoint if the time has come; say whether the fit is to end.
+
+        Parameters
+        ----------
+        name : str
+            What the notes are of.
+        make : callable
+            Makes them.
+        finished : bool
+            Whether there is nothing left to do.
+        """
+        return False
+
+    def break_off(self) -> None:
+        """Write no more: what follows is a makeshift, and the same call will do better."""
+
+    def keeper(
+        self,
+        run: dict[str, Any],
+        release: Callable[[Any], Array] = lambda factor: factor,
+        factor: Callable[[Array, str], Any] = lambda array, block: array,
+    ) -> Keeper | None:
+        """Return what keeps the position of the fit's last run.
+
+        Parameters
+        ----------
+        run : dict
+            What tells this run from others, as JSON has it.
+        release, factor : callable
+            Make an array (n, r) of a factor, and a factor of an array and its letter.
+        """
+        return None
+
+
+class FileLogbook(Logbook):
+    """A logbook that is a file, as a `Checkpoint` says.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+    fit : dict
+        What tells this fit from others, as JSON has it. Notes of another fit are refused.
+    seed : int
+        Where any seed will do (``fit`` names none), the one of the notes is taken.
+    interruption : Interruption
+    """
+
+    def __init__(
+        self, checkpoint: Checkpoint, fit: dict[str, Any], seed: int, interruption: Interruption
+    ) -> None:
+        super().__init__(seed)
+        self.checkpoint, self.path, self.fit = checkpoint, Path(checkpoint.path), fit
+        self.interruption = interruption
+        self.cut_short = False
+        self._settled: dict[str, Notes] = {}
+        self._noted: dict[str, Notes] = {}
+        self._makeshift = self._secured = self._complained = False
+        self._iterations, self._last, self._cost = 0, time.monotonic(), 0.0
+        check_destination(self.path)
+        remove_leftovers(self.path)
+        if self.path.exists():
+            content = read_checkpoint(self.path)
+            self.check(content.fit, fit)
+            self.seed, self._noted = content.seed, content.notes
+
+    @property
+    def interrupted(self) -> bool:
+        return self.interruption.heard is not None
+
+    def check(self, there: dict[str, Any], here: dict[str, Any]) -> None:
+        """Refuse the notes of another fit, and name what is different."""
+        if found := differences(there, here):
+            raise FileProblemError(
+                f"{self.path} belongs to another fit, with {' and '.join(found)}; delete it to "
+                "start anew, or give another file."
+            )
+
+    def recall(self, name: str) -> Notes | None:
+        return self._noted.pop(name, None)
+
+    def settle(self, name: str, notes: Notes) -> None:
+        self._settled[name] = notes
+
+    def offer(self, name: str, make: Callable[[], Notes], *, finished: bool = False) -> bool:
+        urgent = self.interrupted and not self._secured
+        wanted = self.checkpoint.keep_finished if finished else self._due()
+        if (urgent or wanted) and not self._makeshift:
+            self._write(Content(self.fit, self.seed, {**self._settled, name: make()}))
+        return self.interrupted
+
+    def break_off(self) -> None:
+        self.cut_short = self._makeshift = True
+
+    def keeper(
+        self,
+        run: dict[str, Any],
+        release: Callable[[Any], Array] = lambda factor: factor,
+        factor: Callable[[Array, str], Any] = lambda array, block: array,
+    ) -> Keeper | None:
+        return _RunKeeper(self, run, release, factor)
+
+    def close(self) -> None:
+        """End a fit that came to its end: remove the file, or say why it stays."""
+        if self.interrupted:
+            goes_on = f"; the same call goes on from {self.path}" if self.path.exists() else ""
+            early = "ended early" if self.cut_short else "had all but ended"
+            warnings.warn(
+                f"Interrupted: the fit {early}, and the model is what it had found{goes_on}.",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif not self.checkpoint.keep_finished:
+            self.path.unlink(missing_ok=True)
+
+    def _due(self) -> bool:
+        """Count an iteration, and say whether it is time for a checkpoint."""
+        self._iterations += 1
+        iterations, seconds = self.checkpoint.every_iterations, self.checkpoint.every_seconds
+        if iterations is not None and self._iterations >= iterations:
+            return True
+        gone = time.monotonic() - self._last
+        return seconds is not None and gone >= max(seconds, _SHARE * self._cost)
+
+    def _write(self, content: Content) -> None:
+        """Write a checkpoint; a full disk is worth a warning, and not the fit."""
+        began = time.monotonic()
+        try:
+            write_checkpoint(self.path, content)
+            self._secured = self.interrupted
+        except FileProblemError as error:
+            if not self._complained:
+                said = str(error).removesuffix(".")
+                warnings.warn(
+                    f"{said}; the fit goes on, and tries again later.", UserWarning, stacklevel=2
+                )
+            self._complained = True
+        self._last, self._iterations = time.monotonic(), 0
+        self._cost = self._last - began
+
+
+class _RunKeeper:
+    """Keeps the position of one run in a logbook."""
+
+    def __init__(
+        self,
+        logbook: FileLogbook,
+        run: dict[str, Any],
+        release: Callable[[Any], Array],
+        factor: Callable[[Array, str], Any],
+    ) -> None:
+        self.logbook, self.run, self.release, self.factor = logbook, run, release, factor
+
+    def resume(self) -> Position | None:
+        notes = self.logbook.recall("run")
+        if notes is None:
+            return None
+        self.logbook.check(notes.tree["run"], self.run)
+        return position_of(notes, self.factor)
+
+    def offer(self, position: Position) -> bool:
+        finished = position.stop is not None
+        interrupted = self.logbook.offer("run", lambda: self._notes(position), finished=finished)
+        ends = interrupted and not finished and position.iteration >= _AT_LEAST
+        self.logbook.cut_short |= ends
+        return ends
+
+    def _notes(self, position: Position) -> Notes:
+        notes = noted(position, self.release)
+        return notes._replace(tree={**notes.tree, "run": self.run})
