@@ -1,13 +1,15 @@
 """How fast a fit is whose data is on disk, and how much memory its process takes.
 
-A matrix is written to disk, row after row. One process fits it under a memory limit; another fits
-as much of it in memory as is given it. Times are of an update of V and H after the first, so that
-neither the copy in the scratch folder nor a first transpose is in them.
+A matrix is written to disk, row after row. One process fits it under a memory limit; before and
+after it another one fits as much of it in memory as is given it. Times are of an update of V and H
+after the first, so that neither the copy in the scratch folder nor a first transpose is in them.
+Beside the seconds that pass there are those of all processors: they say more on a busy machine.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -28,7 +30,8 @@ from records import Table
 COLUMNS = (
     "rows", "columns", "nonzeros", "rank", "bytes_on_disk", "memory_limit", "peak_bytes",
     "store_seconds", "iteration_seconds", "ns_a_nonzero", "memory_nonzeros", "memory_peak_bytes",
-    "memory_ns_a_nonzero", "relative_speed", "loss_fell",
+    "memory_ns_a_nonzero", "relative_speed", "cpu_ns_a_nonzero", "memory_cpu_ns_a_nonzero",
+    "relative_cpu_speed", "load", "loss_fell",
 )  # fmt: skip
 
 #: Nonzeros of a row, columns, and rows drawn at a time.
@@ -81,26 +84,34 @@ def fit(folder: Path, scratch: Path, limit: str, nonzeros: int, r: int, iteratio
         if limit
         else head_of(folder, nonzeros)
     )
-    times: list[float] = []
+    times: list[tuple[float, float]] = []
     plain = NMFAlphaProblem.update
 
     def timed(self: Any, *args: Any, **options: Any) -> Any:
-        began = time.perf_counter()
+        before = _clocks()
         step = plain(self, *args, **options)
-        times.append(time.perf_counter() - began)
+        times.append(tuple(after - b for after, b in zip(_clocks(), before, strict=True)))
         return step
 
     NMFAlphaProblem.update = timed  # type: ignore[method-assign]
     began = time.perf_counter()
     result = nmf_alpha(X, r, solver="mu", max_iter=iterations, tol=0, random_state=0)
     whole = time.perf_counter() - began
-    each = [V + H for V, H in zip(times[2::2], times[3::2], strict=True)]
-    seconds = statistics.median(each)
+    passed, used = (
+        statistics.median(V[k] + H[k] for V, H in zip(times[2::2], times[3::2], strict=True))
+        for k in (0, 1)
+    )
     return {
-        "iteration_seconds": seconds, "ns_a_nonzero": 1e9 * seconds / X.nnz, "nonzeros": X.nnz,
+        "iteration_seconds": passed, "ns_a_nonzero": 1e9 * passed / X.nnz, "nonzeros": X.nnz,
+        "cpu_ns_a_nonzero": 1e9 * used / X.nnz,
         "store_seconds": whole - result.history[-1].seconds, "peak_bytes": peak(),
         "loss_fell": bool(result.losses[-1] < result.losses[0]),
     }  # fmt: skip
+
+
+def _clocks() -> tuple[float, float]:
+    """Return the seconds that have passed, and those of all processors."""
+    return time.perf_counter(), time.process_time()
 
 
 def peak() -> int:
@@ -152,21 +163,28 @@ def measure(folder: Path, size: int, options: Any, table: Table) -> None:
           flush=True)  # fmt: skip
     few = min(options.in_memory, described["nonzeros"])
     for r in options.rank:
+        in_memory = (folder, folder, "", few, r, options.iterations)
+        before = in_a_child(*in_memory)
         disk = in_a_child(folder, folder, options.limit, 0, r, options.iterations)
-        memory = in_a_child(folder, folder, "", few, r, options.iterations)
-        speed = memory["ns_a_nonzero"] / disk["ns_a_nonzero"]
+        after = in_a_child(*in_memory)
+        memory = {key: (before[key] + after[key]) / 2 for key in before}
+        speed, work = (memory[key] / disk[key] for key in ("ns_a_nonzero", "cpu_ns_a_nonzero"))
         table.add(
             **{**disk, **described}, rank=r, bytes_on_disk=on_disk,
-            memory_limit=bytes_of(options.limit), memory_nonzeros=memory["nonzeros"],
+            memory_limit=bytes_of(options.limit), memory_nonzeros=few,
             memory_peak_bytes=memory["peak_bytes"], memory_ns_a_nonzero=memory["ns_a_nonzero"],
-            relative_speed=speed,
+            memory_cpu_ns_a_nonzero=memory["cpu_ns_a_nonzero"], relative_speed=speed,
+            relative_cpu_speed=work, load=os.getloadavg()[1],
         )  # fmt: skip
         print(
             f"rank {r}, limit {shown(bytes_of(options.limit))}: peak {shown(disk['peak_bytes'])}, "
             f"stored in {disk['store_seconds']:.1f} s, then {disk['iteration_seconds']:.2f} s an "
-            f"iteration, {disk['ns_a_nonzero']:.2f} ns a nonzero\n  in memory "
-            f"({memory['nonzeros']:,} nonzeros, peak {shown(memory['peak_bytes'])}): "
-            f"{memory['ns_a_nonzero']:.2f} ns; speed on disk {speed:.2f} of that", flush=True,
+            f"iteration, {disk['ns_a_nonzero']:.2f} ns a nonzero, {disk['cpu_ns_a_nonzero']:.2f} "
+            f"of the processors\n  in memory ({few:,} nonzeros, peak {shown(memory['peak_bytes'])}): "
+            f"{before['ns_a_nonzero']:.2f} ns before and {after['ns_a_nonzero']:.2f} ns after, "
+            f"{memory['cpu_ns_a_nonzero']:.2f} of the processors\n  speed on disk {speed:.2f} "
+            f"that in memory, {work:.2f} by the processors' time; load {os.getloadavg()[1]:.1f}",
+            flush=True,
         )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -47,9 +47,12 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     output: str
     backend: str | Backend
 
+    #: Whether X may be on disk.
+    _takes_rows: ClassVar[bool] = False
+
     def _check_data(self, X: Any, *, reset: bool) -> Any:
         """Return X as trusted data; rows on disk are checked when they are read."""
-        if isinstance(X, RowBlocks):
+        if isinstance(X, RowBlocks) and self._takes_rows:
             return check_rows(self, X, reset=reset)
         X = validate_data(
             self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset

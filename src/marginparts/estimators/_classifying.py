@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from marginparts._types import Array
 from marginparts.labels import Labels, encode_labels
+from marginparts.row_blocks import RowBlocks
 
 
 class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
@@ -91,7 +92,10 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("score needs labeled samples, and y has none.")
         truth = labels.codes[known] if labels.multilabel else labels.classes[labels.codes[known]]
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        predicted = self.predict(_safe_indexing(X, np.flatnonzero(known)))
+        if isinstance(X, RowBlocks):
+            predicted = self.predict(X)[known]
+        else:
+            predicted = self.predict(_safe_indexing(X, np.flatnonzero(known)))
         return float(accuracy_score(truth, predicted, sample_weight=weight))
 
     def __sklearn_tags__(self) -> Any:

@@ -25,7 +25,7 @@ from marginparts.factorization import (
 )
 from marginparts.init import seed_of
 from marginparts.labels import Labels, encode_labels
-from marginparts.row_blocks import at_hand
+from marginparts.row_blocks import RowBlocks, at_hand
 from marginparts.solver import SOLVERS
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
@@ -114,6 +114,8 @@ class NMFAlpha(PartsTransformer):
     >>> parts.transform(digits.data).shape
     (361, 16)
     """
+
+    _takes_rows = True
 
     def __init__(
         self,
@@ -224,6 +226,8 @@ class NMFAlpha(PartsTransformer):
         """
         check_is_fitted(self)
         lams = [check_nonnegative(lam, "lams") for lam in lams]
+        if isinstance(X, RowBlocks):
+            raise ValueError("path needs X in memory, and not rows on disk.")
         X = self._check_data(X, reset=False)
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:
