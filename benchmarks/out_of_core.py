@@ -178,12 +178,14 @@ def measure(folder: Path, size: int, options: Any, table: Table) -> None:
         )  # fmt: skip
         print(
             f"rank {r}, limit {shown(bytes_of(options.limit))}: peak {shown(disk['peak_bytes'])}, "
-            f"stored in {disk['store_seconds']:.1f} s, then {disk['iteration_seconds']:.2f} s an "
-            f"iteration, {disk['ns_a_nonzero']:.2f} ns a nonzero, {disk['cpu_ns_a_nonzero']:.2f} "
-            f"of the processors\n  in memory ({few:,} nonzeros, peak {shown(memory['peak_bytes'])}): "
+            f"stored in {disk['store_seconds']:.1f} s\n"
+            f"  on disk: {disk['iteration_seconds']:.2f} s an iteration, "
+            f"{disk['ns_a_nonzero']:.2f} ns a nonzero, {disk['cpu_ns_a_nonzero']:.2f} ns of cores\n"
+            f"  in memory: {few:,} nonzeros, peak {shown(memory['peak_bytes'])}, "
             f"{before['ns_a_nonzero']:.2f} ns before and {after['ns_a_nonzero']:.2f} ns after, "
-            f"{memory['cpu_ns_a_nonzero']:.2f} of the processors\n  speed on disk {speed:.2f} "
-            f"that in memory, {work:.2f} by the processors' time; load {os.getloadavg()[1]:.1f}",
+            f"{memory['cpu_ns_a_nonzero']:.2f} ns of cores\n"
+            f"  speed on disk: {speed:.2f} of that in memory, {work:.2f} by the time of the cores; "
+            f"load {os.getloadavg()[1]:.1f}",
             flush=True,
         )  # fmt: skip
 

@@ -42,7 +42,8 @@ def test_six_gigabytes_are_fitted_in_one_and_a_half(benchmark, tmp_path):
     )
     with (ROOT / "benchmarks" / "results" / "out_of_core_campaign.csv").open() as file:
         row = list(csv.DictReader(file))[-1]
-    assert int(row["bytes_on_disk"]) >= 6 << 30, done.stdout
+    print(done.stdout)  # with -s this is the log
+    assert int(row["bytes_on_disk"]) >= 6 << 30
     assert int(row["peak_bytes"]) < 3 << 29
     assert float(row["relative_speed"]) > 0.5
     assert row["loss_fell"] == "True"
