@@ -8,7 +8,16 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from marginparts import NMFAlpha, NMFAlphaClassifier, nmf_alpha, open_rows
+from marginparts import (
+    NMFAlpha,
+    NMFAlphaClassifier,
+    SemiSupervisedNMF,
+    class_start,
+    margin_directions,
+    nmf_alpha,
+    nmf_alpha_path,
+    open_rows,
+)
 from marginparts._files import FileProblemError
 from marginparts.init import label_start, random_start
 from marginparts.labels import encode_labels
@@ -158,7 +167,7 @@ def test_every_kind_of_file_gives_the_fit_in_memory(write, tmp_path, small_block
 
 @pytest.mark.parametrize("solver", ["mu", "mue"])
 @pytest.mark.parametrize("supervised", [False, True])
-@pytest.mark.parametrize(("rows", "entries"), [(N, 10_000), (17, 10_000), (1, 10_000), (N, 60)])
+@pytest.mark.parametrize(("rows", "entries"), [(N, 10_000), (17, 10_000), (N, 30)])
 def test_any_blocks_give_the_fit_in_memory(
     tmp_path, small_blocks, solver, supervised, rows, entries
 ):
@@ -271,6 +280,7 @@ def test_the_classifier_takes_rows_on_disk(tmp_path, small_blocks):
     assert_allclose(ours.decision_function(rows), theirs.decision_function(X), rtol=1e-4, atol=1e-6)
     assert_array_equal(ours.predict(rows), ours.predict(X))
     assert_allclose(ours.transform(rows), ours.transform(X), rtol=1e-12)
+    assert ours.score(rows, y) == ours.score(X, y)
     assert NMFAlphaClassifier(R, random_state=0, max_iter=5, pseudo=None).fit(rows, y).lam_ > 0
 
 
@@ -287,8 +297,17 @@ def test_what_needs_all_rows_says_so(tmp_path):
         NMFAlpha(R, pseudo="svm").fit(rows, labels())
     with refused("init='nndsvda' needs all rows in memory"):
         nmf_alpha(rows, R, init="nndsvda")
-    with refused("cannot be taken as one array"):
-        np.asarray(rows)
+    for other in (
+        lambda: np.asarray(rows),
+        lambda: SemiSupervisedNMF(R).fit(rows, labels()),
+        lambda: margin_directions(rows, labels()),
+        lambda: nmf_alpha_path(rows, R, S=directions(), lams=(1, 2)),
+        lambda: class_start(rows, labels(), R),
+    ):
+        with refused("is on disk and cannot be taken as one array"):
+            other()
+    with refused("path needs X in memory"):
+        NMFAlpha(R, max_iter=2).fit(rows, labels()).path(rows, (1, 2))
     model = NMFAlpha(R, max_iter=2).fit(rows)
     with refused("X has 31 features, but NMFAlpha is expecting 30"):
         model.n_features_in_ = 30

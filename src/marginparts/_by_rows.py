@@ -26,6 +26,10 @@ class Elsewhere:
         """Check all rows, and give them as `OutOfCore` data while a fit lasts."""
         raise NotImplementedError
 
+    def gathered(self) -> Any:
+        """Return all rows in memory, or refuse."""
+        raise NotImplementedError
+
 
 class OutOfCore:
     """Trusted data that is on disk or on a cluster, and what a fit can ask of it.

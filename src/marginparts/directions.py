@@ -175,8 +175,8 @@ def find_directions(
     _report_left_out(tasks, [task for task, _ in kept])
     S = _assemble(kept, X.shape[0])
     if scale and S.shape[1]:
-        XS_mass = S.T @ mass  # the column sums of S.T @ X without forming it
         total = mass.sum() if whole is None else whole.mass
+        XS_mass = S.T @ mass  # the column sums of S.T @ X without forming it
         S = S @ sp.diags_array(total / (S.shape[1] * XS_mass))
     return Directions(sp.csr_array(S).astype(X.dtype), tuple(task.name for task, _ in kept))
 

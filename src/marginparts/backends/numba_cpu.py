@@ -286,7 +286,8 @@ class _SparsePass:
 
 def _with_short_indices(X: Any) -> sp.csr_array:
     """Return CSR data with indices of 32 bits where they suffice: less to read, one kernel."""
-    X = sp.csr_array(X)
+    # not from itself: SciPy would copy arrays that are views of larger ones
+    X = X if isinstance(X, sp.csr_array) else sp.csr_array(X)
     if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:
         arrays = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
         X = sp.csr_array(arrays, shape=X.shape, copy=False)

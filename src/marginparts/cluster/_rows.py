@@ -56,6 +56,10 @@ class DaskRows(Elsewhere):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def gathered(self) -> Any:
+        """Return all rows in memory, for estimators that need them at once."""
+        return self.array.compute()
+
     @contextmanager
     def at_hand(self, n_components: int, solver: str) -> Iterator[ClusterRows]:
         """Have all blocks checked and kept by their workers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -73,10 +73,15 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     output: str
     backend: str | Backend
 
+    #: Whether X may be on disk.
+    _takes_rows: ClassVar[bool] = False
+
     def _check_data(self, X: Any, *, reset: bool) -> Any:
         """Return X as trusted data; rows elsewhere are checked when they are read."""
         X = as_dask_rows(X)
         if isinstance(X, Elsewhere):
+            if not self._takes_rows:
+                return self._check_data(X.gathered(), reset=reset)
             return check_rows(self, X, reset=reset)
         X = validate_data(
             self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset

@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from marginparts._by_rows import Elsewhere
 from marginparts._types import Array
 from marginparts.cluster import as_dask_rows, lazy_on_dask
 from marginparts.labels import Labels, encode_labels
@@ -94,7 +95,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("score needs labeled samples, and y has none.")
         truth = labels.codes[known] if labels.multilabel else labels.classes[labels.codes[known]]
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        if as_dask_rows(X) is not X:
+        if isinstance(as_dask_rows(X), Elsewhere):
             predicted = np.asarray(self.predict(X))[known]
         else:
             predicted = self.predict(_safe_indexing(X, np.flatnonzero(known)))

@@ -10,11 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts._by_rows import at_hand
+from marginparts._by_rows import Elsewhere, at_hand
 from marginparts._types import Array, Callback, PathStep, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums
 from marginparts.checkpoint import Checkpoint, Logbook
+from marginparts.cluster import as_dask_rows
 from marginparts.directions import SOURCES, Directions, Source, find_directions
 from marginparts.estimators._base import PartsTransformer, open_logbook
 from marginparts.factorization import (
@@ -117,6 +118,8 @@ class NMFAlpha(PartsTransformer):
     >>> parts.transform(digits.data).shape
     (361, 16)
     """
+
+    _takes_rows = True
 
     def __init__(
         self,
@@ -236,6 +239,8 @@ class NMFAlpha(PartsTransformer):
         """
         check_is_fitted(self)
         lams = [check_nonnegative(lam, "lams") for lam in lams]
+        if isinstance(as_dask_rows(X), Elsewhere):
+            raise ValueError("path needs X in memory, and not rows on disk or on a cluster.")
         X = self._check_data(X, reset=False)
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:

@@ -65,6 +65,10 @@ class RowBlocks(Elsewhere):
             "NMFAlphaClassifier take it as it is."
         )
 
+    def gathered(self) -> Any:
+        """Refuse: they are on disk because they do not fit."""
+        return self.__array__()
+
     def plan(self, n_components: int, solver: str = "auto") -> Plan:
         """Return how a fit would share out the memory."""
         itemsize = self.dtype.itemsize

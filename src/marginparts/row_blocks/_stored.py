@@ -87,7 +87,7 @@ class StoredRows(OutOfCore):
                 arrays[0] *= self.dtype.type(self.factor)
             if self.sparse:
                 shape = (self.bounds[i + 1] - self.bounds[i], self.d)
-                yield sp.csr_array(tuple(arrays), shape=shape[::-1] if transposed else shape)
+                yield _as_csr(arrays, shape[::-1] if transposed else shape)
             else:
                 yield arrays[0]
         self._rooms = rooms
@@ -145,3 +145,10 @@ class StoredRows(OutOfCore):
         for i, block in zip(used, self.read(transposed=False, only=used), strict=True):
             total = total + S[self.bounds[i] : self.bounds[i + 1]].T @ block
         return total.astype(self.dtype)
+
+
+def _as_csr(arrays: list[Any], shape: tuple[int, int]) -> sp.csr_array:
+    """Return a CSR matrix of these very arrays: SciPy would copy views of larger ones."""
+    X = sp.csr_array(shape, dtype=arrays[0].dtype)
+    X.data, X.indices, X.indptr = arrays
+    return X
