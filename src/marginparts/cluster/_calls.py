@@ -11,6 +11,7 @@ import logging
 import time
 import uuid
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 from marginparts.cluster import _shard
@@ -70,12 +71,12 @@ class Workers:
         order = Order(self.clock, tuple(sorted(self.live)), (*self.queue, step))
         tasks = {self._submit(worker, some, order): some for worker, some in self._by_worker()}
         for _ in range(_TRIES):
-            total = self._tree(list(tasks))
-            lost = self._wait(total, tasks)
+            last = self._tree(list(tasks))
+            lost = self._wait(last, tasks)
             if not lost:
                 self.clock += 1
                 self.queue.clear()
-                return total.result()[-1]
+                return reduce(_shard.added, self.client.gather(last))[-1]
             tasks = self._resubmitted(tasks, lost, order)
         raise ClusterError("Workers of the cluster died over and over; the fit was given up.")
 
@@ -93,27 +94,28 @@ class Workers:
     def _shared(self) -> Shared:
         return Shared(**{name: sent.future for name, sent in self.shared.items()})
 
-    def _tree(self, tasks: list[Any]) -> Any:
-        """Add up in pairs, so that no worker receives more than a few results."""
-        while len(tasks) > 1:
+    def _tree(self, tasks: list[Any]) -> list[Any]:
+        """Add up in pairs until there are two results: nobody receives more than that."""
+        while len(tasks) > 2:
             pairs = zip(tasks[::2], tasks[1::2], strict=False)
             odd = tasks[len(tasks) - len(tasks) % 2 :]
             tasks = [self.client.submit(_shard.added, a, b, pure=False) for a, b in pairs] + odd
-        return tasks[0]
+        return tasks
 
-    def _wait(self, total: Any, tasks: dict[Any, list[int]]) -> list[Any]:
-        """Wait for a sum; return the tasks that were lost on the way."""
+    def _wait(self, last: list[Any], tasks: dict[Any, list[int]]) -> list[Any]:
+        """Wait for the last sums; return the tasks that were lost on the way."""
         from distributed import wait
 
         while True:
             try:
-                wait([total], timeout=_WAITING)
+                wait(last, timeout=_WAITING)
             except TimeoutError:
                 pass
             except Exception as error:
                 self._check_scheduler(error)
                 raise
-            if total.status == "finished":
+            said = {future.status for future in last}
+            if said == {"finished"}:
                 return []
             here = self._present()
             lost = [
@@ -122,11 +124,11 @@ class Workers:
             ]  # fmt: skip
             if lost:
                 return lost
-            if total.status == "error":
-                failed = next((task for task in tasks if task.status == "error"), total)
+            if "error" in said:
+                failed = next(f for f in (*tasks, *last) if f.status == "error")
                 failed.result()  # raises what went wrong
-            if total.status in ("lost", "cancelled"):
-                return list(tasks)
+            if said & {"lost", "cancelled"}:  # a sum, while what it is of is still there
+                last[:] = self._tree(list(tasks))
 
     def _resubmitted(
         self, tasks: dict[Any, list[int]], lost: list[Any], order: Order
