@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         NMFAlpha,
         NMFAlphaClassifier,
         NMFAlphaCV,
+        OnlineNMFAlphaClassifier,
         SemiSupervisedNMF,
         TransductiveSVM,
     )
@@ -36,6 +37,7 @@ _HOME = {
     "NMFAlpha": "estimators",
     "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
+    "OnlineNMFAlphaClassifier": "estimators",
     "Progress": "_types",
     "Result": "_types",
     "SemiSupervisedNMF": "estimators",
@@ -61,6 +63,7 @@ __all__ = [
     "NMFAlpha",
     "NMFAlphaCV",
     "NMFAlphaClassifier",
+    "OnlineNMFAlphaClassifier",
     "Progress",
     "Result",
     "SemiSupervisedNMF",

@@ -1,0 +1,89 @@
+"""The online learner behind the directions: one passive-aggressive classifier a class.
+
+It sees the square roots of a sample, in a row of length 1, so that its steps mean the same for any
+data and nothing about the stream's units need be known. Its steps are the dual coefficients: of
+``w = sum_i alpha_i y_i x_i``, the positive samples give w+ and the others w- (eqs. 6-9).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from marginparts._types import Array
+from marginparts.directions import hellinger, with_surest
+from marginparts.labels import UNKNOWN, Labels
+from marginparts.online._rows import Rows
+from marginparts.scaling import row_lengths
+
+#: The longest step of PA-I. A row of length 1 that is on the wrong side asks for one or more.
+_LONGEST = 1.0
+
+#: The share of the unlabeled rows of each predicted class whose predictions are taken for labels.
+_SUREST = 0.5
+
+
+def learn(rows: Rows, W: Array) -> tuple[Array, Array]:
+    """Go once over the labeled rows, in their order.
+
+    Parameters
+    ----------
+    rows : Rows
+    W : (c, d)
+        One weight vector a class.
+
+    Returns
+    -------
+    duals : (m, c)
+    W : (c, d)
+        Moved on.
+    """
+    from marginparts._online_duals import online_duals
+
+    W, signs = W.copy(), signs_of(rows.codes, len(W))
+    seen = hellinger(rows.X)
+    duals = np.zeros(signs.shape)
+    for k, w in enumerate(W):
+        known = np.flatnonzero(signs[:, k])
+        duals[:, k] = online_duals(
+            seen.indptr, seen.indices, seen.data, np.ascontiguousarray(signs[:, k]), known, True,
+            False, _LONGEST, w,
+        )  # fmt: skip
+    return duals, W
+
+
+def signs_of(codes: NDArray[np.int64], c: int) -> Array:
+    """Return one against the rest (m, c): 1, -1, and 0 where nothing is known."""
+    if codes.ndim == 2:
+        return np.where(codes == UNKNOWN, 0.0, np.where(codes == 1, 1.0, -1.0))
+    signs = np.where(codes[:, None] == np.arange(c), 1.0, -1.0)
+    return np.where((codes == UNKNOWN)[:, None], 0.0, signs)
+
+
+def directions_of(rows: Rows, W: Array, pseudo: bool) -> sp.csr_array:
+    """Return S (m, 2c) of rows that a learner has seen: all plus columns, then all minus columns.
+
+    With ``pseudo`` the unlabeled rows of which the learner is surest count, too, by the step that
+    it would take for them; it does not take it.
+    """
+    codes, duals = rows.codes, rows.duals
+    if pseudo and _tells_apart(codes) and not rows.labeled.all():
+        values = np.asarray(hellinger(rows.X) @ W.T)
+        # for two classes one column speaks for both
+        told = values[:, 1:] if codes.ndim == 1 and len(W) == 2 else values
+        codes = with_surest(Labels(np.arange(len(W)), codes), told, _SUREST).codes
+        asked = np.clip(1 - signs_of(codes, len(W)) * values, 0, _LONGEST)
+        guessed = (signs_of(codes, len(W)) != 0) & (signs_of(rows.codes, len(W)) == 0)
+        duals = np.where(guessed, asked, duals)
+    signs = signs_of(codes, len(W))
+    lengths = row_lengths(rows.X)
+    # the learner saw rows of length 1, and the coefficients are for those of X
+    carry = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    duals = duals * carry[:, None]
+    return sp.csr_array(np.hstack([duals * (signs > 0), duals * (signs < 0)]))
+
+
+def _tells_apart(codes: NDArray[np.int64]) -> bool:
+    """Whether there are labels of two kinds."""
+    return len(np.unique(codes[codes != UNKNOWN])) > 1
