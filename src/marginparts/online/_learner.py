@@ -27,6 +27,9 @@ _SUREST = 0.5
 def learn(rows: Rows, W: Array) -> tuple[Array, Array]:
     """Go once over the labeled rows, in their order.
 
+    A class's learner begins with the batch that brings its first sample, so that it makes no
+    difference whether the class was declared before.
+
     Parameters
     ----------
     rows : Rows
@@ -44,11 +47,11 @@ def learn(rows: Rows, W: Array) -> tuple[Array, Array]:
     W, signs = W.copy(), signs_of(rows.codes, len(W))
     seen = hellinger(rows.X)
     duals = np.zeros(signs.shape)
-    for k, w in enumerate(W):
+    for k in np.flatnonzero(W.any(axis=1) | (signs > 0).any(axis=0)):
         known = np.flatnonzero(signs[:, k])
         duals[:, k] = online_duals(
             seen.indptr, seen.indices, seen.data, np.ascontiguousarray(signs[:, k]), known, True,
-            False, _LONGEST, w,
+            False, _LONGEST, W[k],
         )  # fmt: skip
     return duals, W
 
@@ -67,16 +70,13 @@ def directions_of(rows: Rows, W: Array, pseudo: bool) -> sp.csr_array:
     With ``pseudo`` the unlabeled rows of which the learner is surest count, too, by the step that
     it would take for them; it does not take it.
     """
-    codes, duals = rows.codes, rows.duals
-    if pseudo and _tells_apart(codes) and not rows.labeled.all():
+    signs, duals = signs_of(rows.codes, len(W)), rows.duals
+    if pseudo and W.any(axis=1).sum() > 1 and not rows.labeled.all():
         values = np.asarray(hellinger(rows.X) @ W.T)
-        # for two classes one column speaks for both
-        told = values[:, 1:] if codes.ndim == 1 and len(W) == 2 else values
-        codes = with_surest(Labels(np.arange(len(W)), codes), told, _SUREST).codes
-        asked = np.clip(1 - signs_of(codes, len(W)) * values, 0, _LONGEST)
-        guessed = (signs_of(codes, len(W)) != 0) & (signs_of(rows.codes, len(W)) == 0)
-        duals = np.where(guessed, asked, duals)
-    signs = signs_of(codes, len(W))
+        filled = signs_of(_surest(rows.codes, values, W), len(W))
+        guessed = np.where((signs == 0) & W.any(axis=1), filled, 0)
+        duals = np.where(guessed != 0, np.clip(1 - guessed * values, 0, _LONGEST), duals)
+        signs = signs + guessed
     lengths = row_lengths(rows.X)
     # the learner saw rows of length 1, and the coefficients are for those of X
     carry = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -84,6 +84,12 @@ def directions_of(rows: Rows, W: Array, pseudo: bool) -> sp.csr_array:
     return sp.csr_array(np.hstack([duals * (signs > 0), duals * (signs < 0)]))
 
 
-def _tells_apart(codes: NDArray[np.int64]) -> bool:
-    """Whether there are labels of two kinds."""
-    return len(np.unique(codes[codes != UNKNOWN])) > 1
+def _surest(codes: NDArray[np.int64], values: Array, W: Array) -> NDArray[np.int64]:
+    """Return the labels with the surest of the unknown ones filled in, by the learners' values."""
+    c = len(W)
+    if codes.ndim == 1:
+        # classes that nobody has seen are not predicted. There is always one more of them, so that
+        # two classes are compared like many: their learners may have begun at different times
+        unseen = np.full((len(values), 1), values.min() - 1)
+        values, c = np.hstack([np.where(W.any(axis=1), values, unseen), unseen]), c + 1
+    return with_surest(Labels(np.arange(c), codes), values, _SUREST).codes

@@ -51,6 +51,14 @@ class Rows:
         known = self.codes != UNKNOWN
         return known if known.ndim == 1 else known.any(axis=1)
 
+    @property
+    def class_sizes(self) -> NDArray[np.int64]:
+        """The number of rows that are known to belong to each class (c,)."""
+        members = self.codes == 1
+        if self.codes.ndim == 1:
+            members = self.codes[:, None] == np.arange(self.duals.shape[1])
+        return members.sum(axis=0)
+
     @cached_property
     def weighted(self) -> Any:
         """X with each row times its weight: the I-divergence is homogeneous."""

@@ -26,8 +26,8 @@ from marginparts.online._view import View
 from marginparts.scaling import extreme_scale
 from marginparts.solver import minimize
 
-#: The parts begin anew when the labels at hand have grown by this factor, as long as the past has
-#: no more than so many times the mass of the rows at hand.
+#: The parts begin anew when the labels at hand have grown by this factor or have a new class, as
+#: long as the past has no more than so many times the mass of the rows at hand.
 _GROWN, _SHORT_PAST = 1.5, 2.0
 
 #: A start is worth so many times the usual updates, and the past is re-coded with so many.
@@ -89,10 +89,12 @@ class Past:
     def with_classes(self, places: NDArray[np.intp], c: int) -> Past:
         """Return it with class k of before at ``places[k]`` of c classes."""
         rows = np.concatenate([places, c + places])
-        move = sp.csr_array(
-            (np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(2 * c, len(rows))
-        )
-        return replace(self, XS=sp.csr_array(move @ self.XS))
+        empty = sp.csr_array((1, self.XS.shape[1]), dtype=np.float64)
+        # row i of before where it belongs, the empty row elsewhere
+        source = np.full(2 * c, len(rows))
+        source[rows] = np.arange(len(rows))
+        XS = sp.csr_array(sp.vstack([self.XS, empty], format="csr")[source])
+        return replace(self, XS=XS)
 
     def recoded(self, V: Array, backend: Backend) -> Past:
         """Return it in other parts: it is r samples, and they are mapped like any others."""
@@ -123,8 +125,8 @@ class Stream:
         In units of ``scale``.
     W : (c, d)
         The online learners.
-    labels_at_start : int
-        Labels at hand when the parts last began anew.
+    labels_at_start : (c,) int array
+        Labels of each class at hand when the parts last began anew.
     scale : float
         A power of two that keeps extreme data within range.
     seed : int
@@ -135,7 +137,7 @@ class Stream:
     past: Past | None
     memory: Rows
     W: Array
-    labels_at_start: int
+    labels_at_start: NDArray[np.int64]
     scale: float
     seed: int
 
@@ -144,7 +146,7 @@ class Stream:
         """Return an empty stream for data like the first rows."""
         nothing = Rows.arrived(X[:0], codes[:0], c)
         W = np.zeros((c, X.shape[1]))
-        return cls(nothing, None, None, nothing, W, 0, extreme_scale(X), seed)
+        return cls(nothing, None, None, nothing, W, np.zeros(c, int), extreme_scale(X), seed)
 
     def with_classes(self, places: NDArray[np.intp], c: int) -> Stream:
         """Return the stream with class k of before at ``places[k]`` of c classes."""
@@ -152,7 +154,11 @@ class Stream:
         W[places] = self.W
         past = None if self.past is None else self.past.with_classes(places, c)
         pending, memory = (rows.with_classes(places, c) for rows in (self.pending, self.memory))
-        return replace(self, pending=pending, W=W, memory=memory, past=past)
+        sizes = np.zeros(c, int)
+        sizes[places] = self.labels_at_start
+        return replace(
+            self, pending=pending, W=W, memory=memory, past=past, labels_at_start=sizes
+        )  # fmt: skip
 
     def then(self, new: Rows, how: Settings) -> Stream:
         """Add rows to those that wait, and take in what makes full batches."""
@@ -223,17 +229,18 @@ class Stream:
         start costs no more than a few batches. It is for young streams, most of which is still at
         hand: all else is re-coded, and loses what the new parts do not hold.
         """
-        n_labeled = int(rows.labeled.sum())
-        grown = n_labeled > 0 and n_labeled >= _GROWN * self.labels_at_start
+        labels = rows.class_sizes
+        new_class = bool((labels[self.labels_at_start == 0] > 0).any())
+        grown = new_class or labels.sum() > _GROWN * self.labels_at_start.sum()
         mass = float(rows.weighted.sum(dtype=np.float64))
         if self.V is not None and not (grown and past.mass <= _SHORT_PAST * mass):
             return _Begun(_with_unseen(self.V, rows.X), past, self.labels_at_start, how.n_iter)
-        labels = Labels(np.arange(self.W.shape[0]), rows.codes)
-        _, V = start_from("auto", rows.X, how.n_components, self.seed, labels)
+        known = Labels(np.arange(self.W.shape[0]), rows.codes)
+        _, V = start_from("auto", rows.X, how.n_components, self.seed, known)
         V = np.ascontiguousarray(parts_of(V).T)
         if past.mass > 0:
             past = past.recoded(V, kernels)
-        return _Begun(V, past, n_labeled, _BEGIN * how.n_iter)
+        return _Begun(V, past, labels, _BEGIN * how.n_iter)
 
 
 class _Begun(NamedTuple):
@@ -241,7 +248,7 @@ class _Begun(NamedTuple):
 
     V: Array
     past: Past
-    labels_at_start: int
+    labels_at_start: NDArray[np.int64]
     n_iter: int
 
 
@@ -316,14 +323,14 @@ def scaled_margins(S: Any, X: Any, past: Past) -> tuple[Any, Any, Any]:
 
     Returns
     -------
-    S : (m, 2c), XS : (2c, d), XS_past : (2c, d) CSR
-        XS is that of rows at hand and past together. A component without mass stays zero.
+    S : (m, l), XS : (l, d), XS_past : (l, d) CSR
+        Of the l components that have mass. XS is that of rows at hand and past together.
     """
     XS = sp.csr_array(S.T @ X.astype(np.float64) + past.XS)
     XS.sum_duplicates()
     masses = np.asarray(XS.sum(axis=1)).ravel()
-    there = masses > 0
+    there = np.flatnonzero(masses > 0)
     mass = past.mass + float(X.sum(dtype=np.float64))
-    share = np.divide(mass, there.sum() * masses, out=np.zeros(len(masses)), where=there)
-    scale = sp.diags_array(share)
-    return sp.csr_array(S @ scale), sp.csr_array(scale @ XS), sp.csr_array(scale @ past.XS)
+    scale = sp.diags_array(mass / (len(there) * masses[there]))
+    XS, XS_past = (sp.csr_array(scale @ each[there]) for each in (XS, past.XS))
+    return sp.csr_array(S[:, there] @ scale), XS, XS_past

@@ -17,7 +17,7 @@ from marginparts.labels import Labels
 from marginparts.linear_head import Head, fit_head
 
 #: The newest labeled rows on which lengths of codes are compared, and the folds.
-_COMPARED, _FOLDS = 1000, 3
+_COMPARED, _FOLDS = 1000, 2
 
 
 @dataclass(frozen=True, eq=False)
