@@ -31,6 +31,7 @@ FLOORS = [
     ["partly_labeled", "scores", "calibration", "explanation"],
     ["folds", "online._rows", "online._classes"],
     ["online._view", "online._learner"],
+    ["online._past"],
     ["online._stream"],
     ["online"],
     ["selection"],

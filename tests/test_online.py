@@ -22,7 +22,8 @@ from marginparts.models.nmf_alpha import NMFAlphaProblem
 from marginparts.models.stream import StreamProblem
 from marginparts.online import Rows, Settings, Stream
 from marginparts.online._learner import directions_of, learn, signs_of
-from marginparts.online._stream import scaled_margins, statistics
+from marginparts.online._past import scaled_margins, statistics
+from marginparts.solver import minimize
 
 BACKENDS = ["reference", "numba"]
 D = 12
@@ -107,6 +108,21 @@ def test_a_past_is_nothing_but_r_more_samples(backend):
     new = problem.backend.release(problem.update(state, "V").factor, 3)
     assert_allclose(new, expected, rtol=1e-10)
     assert_allclose(problem.loss(state), plain.loss({"V": V, "H": codes}), rtol=1e-10)
+
+
+def test_the_gpu_backend_takes_the_same_step():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("triton", reason="triton is not installed")
+    from marginparts.backends.torch_gpu import TorchBackend
+
+    gpu = TorchBackend("cuda" if torch.cuda.is_available() else "cpu")
+    found = []
+    for backend in ("reference", gpu):
+        problem, state, _ = problems(backend=backend)
+        state = minimize(problem, state, solver="mu", max_iter=1, watch=False).state
+        found.append([problem.backend.release(state[block], 3) for block in ("V", "H")])
+    for expected, factor in zip(*found, strict=True):
+        assert_allclose(factor, expected, rtol=1e-10)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -64,19 +64,30 @@ def signs_of(codes: NDArray[np.int64], c: int) -> Array:
     return np.where((codes == UNKNOWN)[:, None], 0.0, signs)
 
 
+def own_directions(rows: Rows) -> sp.csr_array:
+    """Return S (m, 2c) of the labels alone: all plus columns, then all minus columns."""
+    return _gathered(rows, signs_of(rows.codes, rows.duals.shape[1]), rows.duals)
+
+
 def directions_of(rows: Rows, W: Array, pseudo: bool) -> sp.csr_array:
-    """Return S (m, 2c) of rows that a learner has seen: all plus columns, then all minus columns.
+    """Return S (m, 2c) of rows that the learners W (c, d) have seen.
 
     With ``pseudo`` the unlabeled rows of which the learner is surest count, too, by the step that
     it would take for them; it does not take it.
     """
-    signs, duals = signs_of(rows.codes, len(W)), rows.duals
-    if pseudo and W.any(axis=1).sum() > 1 and not rows.labeled.all():
-        values = np.asarray(hellinger(rows.X) @ W.T)
-        filled = signs_of(_surest(rows.codes, values, W), len(W))
-        guessed = np.where((signs == 0) & W.any(axis=1), filled, 0)
-        duals = np.where(guessed != 0, np.clip(1 - guessed * values, 0, _LONGEST), duals)
-        signs = signs + guessed
+    begun = np.asarray(W.any(axis=1))
+    if not pseudo or begun.sum() < 2 or rows.labeled.all():
+        return own_directions(rows)
+    signs = signs_of(rows.codes, len(W))
+    values = np.asarray(hellinger(rows.X) @ W.T)
+    filled = signs_of(_surest(rows.codes, values, begun), len(W))
+    guessed = np.where((signs == 0) & begun, filled, 0)
+    steps = np.clip(1 - guessed * values, 0, _LONGEST)
+    return _gathered(rows, signs + guessed, np.where(guessed != 0, steps, rows.duals))
+
+
+def _gathered(rows: Rows, signs: Array, duals: Array) -> sp.csr_array:
+    """Return S from signs (m, c) and dual coefficients (m, c)."""
     lengths = row_lengths(rows.X)
     # the learner saw rows of length 1, and the coefficients are for those of X
     carry = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -84,12 +95,12 @@ def directions_of(rows: Rows, W: Array, pseudo: bool) -> sp.csr_array:
     return sp.csr_array(np.hstack([duals * (signs > 0), duals * (signs < 0)]))
 
 
-def _surest(codes: NDArray[np.int64], values: Array, W: Array) -> NDArray[np.int64]:
+def _surest(codes: NDArray[np.int64], values: Array, begun: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the labels with the surest of the unknown ones filled in, by the learners' values."""
-    c = len(W)
+    c = len(begun)
     if codes.ndim == 1:
         # classes that nobody has seen are not predicted. There is always one more of them, so that
         # two classes are compared like many: their learners may have begun at different times
         unseen = np.full((len(values), 1), values.min() - 1)
-        values, c = np.hstack([np.where(W.any(axis=1), values, unseen), unseen]), c + 1
+        values, c = np.hstack([np.where(begun, values, unseen), unseen]), c + 1
     return with_surest(Labels(np.arange(c), codes), values, _SUREST).codes

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array
@@ -21,6 +20,7 @@ from marginparts.factorization import map_rows, parts_of, start_from, work_of
 from marginparts.labels import Labels
 from marginparts.models.stream import StreamProblem
 from marginparts.online._learner import directions_of, learn
+from marginparts.online._past import Past, scaled_margins
 from marginparts.online._rows import Rows
 from marginparts.online._view import View
 from marginparts.scaling import extreme_scale
@@ -30,8 +30,8 @@ from marginparts.solver import minimize
 #: long as the past has no more than so many times the mass of the rows at hand.
 _GROWN, _SHORT_PAST = 1.5, 2.0
 
-#: A start is worth so many times the usual updates, and the past is re-coded with so many.
-_BEGIN, _RECODE = 4, 20
+#: A start is worth so many times the usual updates.
+_BEGIN = 4
 
 #: What all parts get of a feature that was never seen before, as a share of an even spread. Its
 #: size hardly matters: the update of such a row of V does not depend on it.
@@ -52,62 +52,6 @@ class Settings(NamedTuple):
     memory: int
     n_iter: int
     backend: str | Backend
-
-
-@dataclass(frozen=True, eq=False)
-class Past:
-    """What rows that are gone have left behind.
-
-    Attributes
-    ----------
-    A : (d, r)
-        ``V * ratio_matmul(X.T, V, H)``, summed over them.
-    B : (r,)
-        ``H.sum(0)``.
-    XS : (2c, d) CSR
-        ``S.T @ X`` with the learners' own coefficients, not scaled.
-    """
-
-    A: Array
-    B: Array
-    XS: sp.csr_array
-
-    @classmethod
-    def none(cls, d: int, r: int, c: int) -> Past:
-        """Return an empty past."""
-        return cls(np.zeros((d, r)), np.zeros(r), sp.csr_array((2 * c, d), dtype=np.float64))
-
-    @property
-    def mass(self) -> float:
-        """The mass of the data that is gone."""
-        return float(self.A.sum())
-
-    def faded(self, rho: float) -> Past:
-        """Return a share rho of it."""
-        return self if rho == 1 else Past(rho * self.A, rho * self.B, self.XS * rho)
-
-    def with_classes(self, places: NDArray[np.intp], c: int) -> Past:
-        """Return it with class k of before at ``places[k]`` of c classes."""
-        rows = np.concatenate([places, c + places])
-        empty = sp.csr_array((1, self.XS.shape[1]), dtype=np.float64)
-        # row i of before where it belongs, the empty row elsewhere
-        source = np.full(2 * c, len(rows))
-        source[rows] = np.arange(len(rows))
-        XS = sp.csr_array(sp.vstack([self.XS, empty], format="csr")[source])
-        return replace(self, XS=XS)
-
-    def recoded(self, V: Array, backend: Backend) -> Past:
-        """Return it in other parts: it is r samples, and they are mapped like any others."""
-        rows = sp.csr_array(self.A.T.astype(V.dtype))
-        H = map_rows(rows, V, _RECODE, backend)
-        return Past(*statistics(rows, V, H, backend), self.XS)
-
-
-def statistics(X: Any, V: Array, H: Array, backend: Backend) -> tuple[Array, Array]:
-    """Return A (d, r) and B (r,) of rows X (m, d) with codes H (m, r), in float64."""
-    factor = backend.factor(V)
-    A = factor * backend.ratio_matmul(backend.prepare(X).T, factor, backend.factor(H))
-    return backend.release(A, V.shape[1]).astype(np.float64), column_sums(H)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,11 +158,11 @@ class Stream:
         V, H = factorized(rows, begun.V, begun.past, W, how, kernels, begun.n_iter)
         sums = column_sums(V)  # to parts that sum to one, whose codes are masses
         V, H = np.ascontiguousarray(parts_of(V).T), H * sums.astype(H.dtype)
-        past = replace(begun.past, B=begun.past.B * sums)
+        past = begun.past.rescaled(sums)
         stays = rows.staying(how.memory)
         gone = np.flatnonzero(~stays)
         return replace(
-            self, V=V, past=_joined(past, rows.take(gone), V, H[gone], kernels),
+            self, V=V, past=past.joined_by(rows.take(gone), V, H[gone], kernels),
             memory=rows.take(stays), W=W, labels_at_start=begun.labels_at_start,
         )  # fmt: skip
 
@@ -262,16 +206,6 @@ def _with_unseen(V: Array, X: Any) -> Array:
     return V
 
 
-def _joined(past: Past, gone: Rows, V: Array, H: Array, kernels: Backend) -> Past:
-    """Return the past with rows that leave, coded by H (m, r)."""
-    if not len(gone):
-        return past
-    A, B = statistics(gone.weighted, V, H, kernels)
-    S = directions_of(gone, np.zeros((gone.duals.shape[1], V.shape[0])), pseudo=False)
-    XS = past.XS + S.T @ gone.weighted.astype(np.float64)
-    return Past(past.A + A, past.B + B, sp.csr_array(XS))
-
-
 def factorized(
     rows: Rows, V: Array, past: Past, W: Array, how: Settings, kernels: Backend, n_iter: int
 ) -> tuple[Array, Array]:
@@ -310,27 +244,3 @@ def factorized(
     run = minimize(problem, state, solver="mu", max_iter=n_iter, watch=False)
     V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
     return V, H
-
-
-def scaled_margins(S: Any, X: Any, past: Past) -> tuple[Any, Any, Any]:
-    """Scale the margin components to the mass of all data, so that lam is a ratio of masses.
-
-    Parameters
-    ----------
-    S : (m, 2c) CSR
-    X : (m, d) CSR
-    past : Past
-
-    Returns
-    -------
-    S : (m, l), XS : (l, d), XS_past : (l, d) CSR
-        Of the l components that have mass. XS is that of rows at hand and past together.
-    """
-    XS = sp.csr_array(S.T @ X.astype(np.float64) + past.XS)
-    XS.sum_duplicates()
-    masses = np.asarray(XS.sum(axis=1)).ravel()
-    there = np.flatnonzero(masses > 0)
-    mass = past.mass + float(X.sum(dtype=np.float64))
-    scale = sp.diags_array(mass / (len(there) * masses[there]))
-    XS, XS_past = (sp.csr_array(scale @ each[there]) for each in (XS, past.XS))
-    return sp.csr_array(S[:, there] @ scale), XS, XS_past
