@@ -187,10 +187,13 @@ def test_online_duals_are_those_of_the_learner_with_a_weight_vector(how, seed):
     X, y = X[y >= 0], np.where(y[y >= 0] == 1, 1.0, -1.0)
     order = np.random.default_rng(seed).integers(0, len(y), 200)
     rows = sp.csr_array(X)
+    w = np.zeros(X.shape[1])
     alpha = online_duals(
-        rows.indptr, rows.indices, rows.data, y, order, how == "pa", how == "averaged", 0.3
+        rows.indptr, rows.indices, rows.data, y, order, how == "pa", how == "averaged", 0.3, w
     )
     assert (alpha >= 0).all()
+    if how != "averaged":
+        assert_allclose(w, X.T @ (alpha * y), atol=1e-12)
     assert_allclose(X.T @ (alpha * y), online_by_hand(X, y, order, how, 0.3), atol=1e-12)
     if how == "perceptron":
         assert_array_equal(alpha, np.round(alpha))

@@ -13,6 +13,7 @@ from marginparts import (
     NMFAlpha,
     NMFAlphaClassifier,
     NMFAlphaCV,
+    OnlineNMFAlphaClassifier,
     SemiSupervisedNMF,
     TransductiveSVM,
 )
@@ -22,6 +23,7 @@ ESTIMATORS = [
     # few candidates, to save time
     NMFAlphaClassifier(lam=3.0, map_iter=40),
     NMFAlphaCV((2, 4), lam=3.0, map_iter=40, C=(0.5, 2.0), cv=3),
+    OnlineNMFAlphaClassifier(batch_size=30),
     SemiSupervisedNMF(),
     ConstrainedNMF(),
     TransductiveSVM(),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         NMFAlpha,
         NMFAlphaClassifier,
         NMFAlphaCV,
+        OnlineNMFAlphaClassifier,
         SemiSupervisedNMF,
         TransductiveSVM,
     )
@@ -39,6 +40,7 @@ _HOME = {
     "NMFAlpha": "estimators",
     "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
+    "OnlineNMFAlphaClassifier": "estimators",
     "Progress": "_types",
     "Result": "_types",
     "SemiSupervisedNMF": "estimators",
@@ -66,6 +68,7 @@ __all__ = [
     "NMFAlpha",
     "NMFAlphaCV",
     "NMFAlphaClassifier",
+    "OnlineNMFAlphaClassifier",
     "Progress",
     "Result",
     "SemiSupervisedNMF",

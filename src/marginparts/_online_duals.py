@@ -8,7 +8,7 @@ from marginparts._compiled import compiled
 
 
 @compiled()
-def online_duals(indptr, indices, data, y, order, passive_aggressive, averaged, C):  # type: ignore[no-untyped-def]
+def online_duals(indptr, indices, data, y, order, passive_aggressive, averaged, C, w):  # type: ignore[no-untyped-def]
     """Return the dual coefficients of one pass of a perceptron or PA-I over ``order``.
 
     The perceptron counts its mistakes on each sample. Averaged, a mistake counts for the share of
@@ -22,12 +22,16 @@ def online_duals(indptr, indices, data, y, order, passive_aggressive, averaged, 
     y : (m,) array of -1 and 1
     order : (t,) int array
         Samples in the order in which they are seen, with repetitions.
+    passive_aggressive, averaged : bool
+    C : float
+        The longest step of PA-I.
+    w : (d,) array
+        Where the learner begins, zeros for a new one; it is moved on, for the next samples.
 
     Returns
     -------
     (m,) array
     """
-    w = np.zeros(0 if len(indices) == 0 else indices.max() + 1)
     alpha = np.zeros(len(y))
     for t in range(len(order)):
         i = order[t]

@@ -206,6 +206,11 @@ def _features(X: Any, features: Any) -> sp.csr_array:
     """Return what the classifiers see, by rows and in float64."""
     if not isinstance(features, str):
         return sp.csr_array(X if features is None else features).astype(np.float64)
+    return hellinger(X)
+
+
+def hellinger(X: Any) -> sp.csr_array:
+    """Return the square roots of X (n, d) in rows of length 1, in float64; empty rows stay so."""
     seen = sp.csr_array(X).astype(np.float64)
     mass = np.asarray(seen.sum(axis=1)).ravel()
     seen.data = np.sqrt(seen.data / np.repeat(mass, np.diff(seen.indptr)))
@@ -268,7 +273,8 @@ def _online(rows: Any, signs: NDArray[np.float64], source: str, C: float, seed: 
     order = np.concatenate([rng.permutation(len(signs)) for _ in range(_EPOCHS)])
     rows = sp.csr_array(rows).astype(np.float64)
     pa, averaged = source == "pa", source == "averaged-perceptron"
-    alpha = online_duals(rows.indptr, rows.indices, rows.data, signs, order, pa, averaged, C)
+    w = np.zeros(rows.shape[1])
+    alpha = online_duals(rows.indptr, rows.indices, rows.data, signs, order, pa, averaged, C, w)
     return np.asarray(alpha)
 
 

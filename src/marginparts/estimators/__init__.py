@@ -4,6 +4,7 @@ from marginparts.estimators.baselines import ConstrainedNMF, SemiSupervisedNMF
 from marginparts.estimators.classifier import NMFAlphaClassifier
 from marginparts.estimators.cross_validated import NMFAlphaCV
 from marginparts.estimators.nmf_alpha import NMFAlpha
+from marginparts.estimators.online import OnlineNMFAlphaClassifier
 from marginparts.estimators.transductive_svm import TransductiveSVM
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "NMFAlpha",
     "NMFAlphaCV",
     "NMFAlphaClassifier",
+    "OnlineNMFAlphaClassifier",
     "SemiSupervisedNMF",
     "TransductiveSVM",
 ]

@@ -23,6 +23,7 @@ from marginparts.model import Card, Model
 from marginparts.model_file._decode import decode
 from marginparts.model_file._encode import encode
 from marginparts.model_file._registry import UnknownClassError, is_registered, register
+from marginparts.online import Past, Rows, Stream
 from marginparts.preparation import MatrixPreparation, TextPreparation
 from marginparts.readers import Layout
 from marginparts.selection import Choice, HeldOut, Setting
@@ -39,7 +40,7 @@ VERSION = 1
 _KEPT: tuple[type, ...] = (
     *(getattr(estimators, name) for name in estimators.__all__),
     # what estimators hold
-    *(Calibration, Check, Choice, Head, HeldOut, Setting, Stop),
+    *(Calibration, Check, Choice, Head, HeldOut, Past, Rows, Setting, Stop, Stream),
     # what the command's models hold
     *(Card, Layout, MatrixPreparation, Model, PathStep, Rated, TextPreparation),
 )

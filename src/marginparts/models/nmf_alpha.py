@@ -103,11 +103,15 @@ class NMFAlphaProblem:
         result: Step = update(step, V, H, **options)
         return result
 
+    def margin_codes(self, H: Array) -> Any:
+        """Return HS (2p, r): the codes of the margin components."""
+        return self.S.T @ H
+
     def _step_V(self, step: Any, V: Array, H: Array, **options: Any) -> Any:
         column_sums = self.backend.column_sums
         if not self.supervised:
             return step(self.X.T, V, H, column_sums(H), **options)  # eq. 3
-        HS = self.S.T @ H
+        HS = self.margin_codes(H)
         den = column_sums(H) + self.lam * column_sums(HS)
         also = Also(self.XS.T, HS, self.lam)
         return step(self.X.T, V, H, den, also=also, **options)  # eq. 15
@@ -116,7 +120,7 @@ class NMFAlphaProblem:
         u = self.backend.column_sums(V)
         if not self.supervised:
             return step(self.X, H, V, u, **options)  # eq. 4
-        T = self.backend.ratio_matmul(self.XS, self.S.T @ H, V)
+        T = self.backend.ratio_matmul(self.XS, self.margin_codes(H), V)
         plus = Plus(self.S, T, self.lam)
         return step(self.X, H, V, u, weight=self.row_weight, plus=plus, **options)  # eq. 16
 
@@ -129,5 +133,5 @@ class NMFAlphaProblem:
         V, H = state["V"], state["H"]
         loss = self.backend.divergence(self.X, H, V)  # eq. 2
         if self.supervised:
-            loss += self.lam * self.backend.divergence(self.XS, self.S.T @ H, V)
+            loss += self.lam * self.backend.divergence(self.XS, self.margin_codes(H), V)
         return loss

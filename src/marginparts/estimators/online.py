@@ -1,0 +1,298 @@
+"""The classifier for streams: parts, directions and the last SVM from one batch after another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import scipy.sparse as sp
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from marginparts._types import Array
+from marginparts.backends import Backend, get_backend
+from marginparts.estimators._classifying import PartlyLabeledClassifier
+from marginparts.init import seed_of
+from marginparts.labels import Labels
+from marginparts.linear_head import Head
+from marginparts.online import Rows, Settings, Stream, View
+from marginparts.online._classes import declared_classes, labels_of, places_in
+from marginparts.validation import (
+    DTYPES,
+    as_nonnegative,
+    check_count,
+    check_mass,
+    check_nonnegative,
+    check_option,
+    check_positive,
+    on_the_host,
+)
+
+
+def _is_auto(value: Any) -> bool:
+    """Whether a parameter is left open; any other word is refused."""
+    return isinstance(value, str) and check_option(value, "normalize", ("auto",)) == "auto"
+
+
+class OnlineNMFAlphaClassifier(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier
+):
+    """NMF-alpha for streams: learn from batches, labeled, unlabeled or mixed, one after another.
+
+    Like `NMFAlphaClassifier`, but nothing is chosen by cross-validation, the directions come from
+    a passive-aggressive learner, and only a bounded number of samples is kept. It can predict at
+    any time, and goes on where it was from a model file. See ``docs/online.md`` for what is
+    guaranteed.
+
+    Parameters
+    ----------
+    n_components : int
+        The number r of parts.
+    lam : float
+        Weight of the margin components against the data, all of the stream's.
+    C : float
+        Cost of the final SVM, on codes of length 1 (on average, without ``normalize``).
+    map_iter : int
+        Updates of H that map a sample into the parts.
+    normalize : bool or "auto"
+        Whether the SVM sees each code with length 1, or all codes scaled alike; ``"auto"`` is what
+        predicts hidden labels of the samples at hand better.
+    pseudo : bool
+        Let the surest unlabeled samples at hand take part in the directions too.
+    half_life : float or None
+        The number of samples after which one counts half; None forgets nothing.
+    batch_size : int
+        Samples taken in at a time. However the stream is cut, so many are gathered first.
+    memory : int
+        Samples kept as they are, labeled ones before others; the rest is summed up.
+    n_iter : int
+        Updates of the factors for each batch.
+    backend : {"auto", "numba", "torch", "reference"} or Backend
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    components_ : (r, d) array
+        The parts; each sums to one.
+    gram_root_ : (r, r) array
+        Turns H into Z (eq. 5).
+    coef_ : (p, r) array
+        Hyperplanes over the parts' codes.
+    intercept_ : (p,) array
+    classes_ : array
+        The labels declared, or seen so far.
+    n_samples_seen_ : int
+    stream_ : Stream
+        All that is kept of the stream.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import OnlineNMFAlphaClassifier
+    >>> from marginparts.datasets import load_digits_49
+    >>> digits = load_digits_49()
+    >>> y = np.where(np.arange(361) % 4 == 0, digits.target, -1)  # three in four are unlabeled
+    >>> model = OnlineNMFAlphaClassifier(16, batch_size=100, random_state=0)
+    >>> for rows in np.array_split(np.arange(300), 5):
+    ...     model = model.partial_fit(digits.data[rows], y[rows], classes=[0, 1])
+    >>> model.score(digits.data[300:], digits.target[300:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        lam: float = 1.0,
+        C: float = 2.0,
+        map_iter: int = 10,
+        normalize: bool | str = "auto",
+        pseudo: bool = True,
+        half_life: float | None = None,
+        batch_size: int = 500,
+        memory: int = 4096,
+        n_iter: int = 5,
+        backend: str | Backend = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.lam = lam
+        self.C = C
+        self.map_iter = map_iter
+        self.normalize = normalize
+        self.pseudo = pseudo
+        self.half_life = half_life
+        self.batch_size = batch_size
+        self.memory = memory
+        self.n_iter = n_iter
+        self.backend = backend
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> OnlineNMFAlphaClassifier:
+        """Forget what was learned, and go once over samples as if they came in a stream.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            Nonnegative data, labeled and unlabeled.
+        y : (n,) or (n, c) array-like
+            Labels, -1, None or NaN for unlabeled; at least two classes.
+
+        Returns
+        -------
+        OnlineNMFAlphaClassifier
+            The fitted estimator.
+        """
+        self._settings()  # refuses what cannot be meant before the data is looked at
+        X = self._check_data(X, reset=True)
+        check_mass(X, type(self).__name__)
+        labels = self._check_labels(y, X.shape[0])
+        self._begin(X, labels, declared=True)
+        return self._take(X, labels)
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> OnlineNMFAlphaClassifier:
+        """Learn from the next samples of a stream.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            Nonnegative data; d as at the first call.
+        y : (n,) or (n, c) array-like, or None
+            Labels, -1, None or NaN for unlabeled; None for all unlabeled.
+        classes : array-like or None
+            All labels that the stream will have, at the first call. Without them a new label
+            becomes a new class.
+
+        Returns
+        -------
+        OnlineNMFAlphaClassifier
+            The fitted estimator.
+        """
+        self._settings()
+        first = not hasattr(self, "stream_")
+        X = self._check_data(X, reset=first)
+        if first:
+            check_mass(X, type(self).__name__)
+            declared = None if classes is None else declared_classes(classes)
+            labels = labels_of(y, X.shape[0], declared, closed=classes is not None)
+            self._begin(X, labels, declared=classes is not None)
+        else:
+            self._check_rank()
+            if classes is not None:
+                declared_classes(classes, self.classes_)
+            labels = labels_of(
+                y, X.shape[0], self.classes_, closed=self.declared_, multilabel=self.multilabel_
+            )
+        return self._take(X, labels)
+
+    def _begin(self, X: Any, labels: Labels, *, declared: bool) -> None:
+        """Begin an empty stream."""
+        self.classes_, self.multilabel_ = labels.classes, labels.multilabel
+        self.declared_ = declared
+        self.n_samples_seen_ = 0
+        self.stream_ = Stream.begun(
+            sp.csr_array(X), labels.codes, len(labels.classes), seed_of(self.random_state)
+        )
+
+    def _take(self, X: Any, labels: Labels) -> OnlineNMFAlphaClassifier:
+        """Pass samples on to the stream."""
+        stream, c = self.stream_, len(labels.classes)
+        if c > len(self.classes_):
+            stream = stream.with_classes(places_in(self.classes_, labels.classes), c)
+        X = sp.csr_array(X).astype(stream.pending.X.dtype, copy=False)
+        stream = stream.then(Rows.arrived(X, labels.codes, c), self._settings())
+        # all or nothing: what was interrupted leaves the model as it was
+        self.stream_, self.classes_ = stream, labels.classes
+        self.n_samples_seen_ += X.shape[0]
+        return self
+
+    def _settings(self) -> Settings:
+        """Return the parameters, or refuse what cannot be meant."""
+        get_backend(self.backend)
+        return Settings(
+            n_components=check_count(self.n_components, "n_components"),
+            lam=check_nonnegative(self.lam, "lam"),
+            C=check_positive(self.C, "C"),
+            map_iter=check_count(self.map_iter, "map_iter"),
+            normalize=None if _is_auto(self.normalize) else bool(self.normalize),
+            pseudo=bool(self.pseudo),
+            half_life=None
+            if self.half_life is None
+            else check_positive(self.half_life, "half_life"),
+            batch_size=check_count(self.batch_size, "batch_size"),
+            memory=check_count(self.memory, "memory"),
+            n_iter=check_count(self.n_iter, "n_iter"),
+            backend=self.backend,
+        )
+
+    def _check_rank(self) -> None:
+        V = self.stream_.V
+        if V is not None and V.shape[1] != self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components} cannot replace the {V.shape[1]} parts of a "
+                "stream that has begun; fit anew."
+            )
+
+    def _check_data(self, X: Any, *, reset: bool) -> Any:
+        X = validate_data(
+            self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
+        )
+        return as_nonnegative(X, type(self).__name__)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether the stream has begun; a batch that was refused does not begin it."""
+        return hasattr(self, "stream_")
+
+    def _view(self) -> View:
+        """Return what the stream has to say now."""
+        check_is_fitted(self)
+        return self.stream_.view(self._settings())
+
+    @property
+    def components_(self) -> Array:
+        """The parts (r, d); each sums to one."""
+        return self._view().V.T
+
+    @property
+    def gram_root_(self) -> Array:
+        """The root of the parts' inner products (r, r)."""
+        return self._view().gram_root
+
+    @property
+    def coef_(self) -> Array:
+        """Hyperplanes over the parts' codes (p, r)."""
+        return self._head().coef
+
+    @property
+    def intercept_(self) -> Array:
+        """Their intercepts (p,)."""
+        return self._head().intercept
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self._view().V.shape[1])
+
+    def transform(self, X: Any) -> Array:
+        """Return Z (n, r): the samples expressed in the present parts, see `NMFAlpha.transform`."""
+        view = self._view()
+        return view.codes(self._check_data(X, reset=False))
+
+    def _head(self) -> Head:
+        view = self._view()
+        if not view.labels.labeled.any():
+            raise NotFittedError(
+                f"This {type(self).__name__} has seen no labeled sample yet, and cannot predict; "
+                "transform needs none."
+            )
+        return view.head
+
+    def _values(self, X: Any) -> Array:
+        X = self._check_data(X, reset=False)
+        return self._head().values(self._view().codes(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,8 @@
+"""Learning from a stream: what is kept of it, and what one step does. See ``docs/online.md``."""
+
+from marginparts.online._past import Past
+from marginparts.online._rows import Rows
+from marginparts.online._stream import Settings, Stream
+from marginparts.online._view import View
+
+__all__ = ["Past", "Rows", "Settings", "Stream", "View"]

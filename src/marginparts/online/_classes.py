@@ -1,0 +1,96 @@
+"""Which classes a stream has: declared at its first batch, or found on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginparts.labels import UNKNOWN, Labels, encode_labels
+
+
+def declared_classes(classes: Any, before: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Return the classes that a caller declares, sorted; they cannot change later."""
+    found = np.unique(np.asarray(classes))
+    if not len(found):
+        raise ValueError("classes is empty; name all labels that the stream will have, or none.")
+    if before is not None and not np.array_equal(found, before):
+        raise ValueError(
+            "classes differ from those of the stream so far; declare them at its first batch, and "
+            "leave them out later."
+        )
+    return found
+
+
+def labels_of(
+    y: Any,
+    n: int,
+    before: NDArray[Any] | None = None,
+    *,
+    closed: bool = False,
+    multilabel: bool | None = None,
+) -> Labels:
+    """Return the labels of a batch, over the classes of before and those that are new.
+
+    Parameters
+    ----------
+    y : (n,) or (n, c) array-like, or None
+        None for a batch without labels.
+    n : int
+    before : array or None
+        Classes known before.
+    closed : bool
+        Whether new ones are refused.
+    multilabel : bool or None
+        Whether the stream has several labels a sample; None at its first batch.
+
+    Returns
+    -------
+    Labels
+    """
+    if before is None:
+        before = np.empty(0, np.int64)
+    if y is None:
+        shape = (n, len(before)) if multilabel else (n,)
+        return Labels(before, np.full(shape, UNKNOWN))
+    # with no class known, -1 means what it means in a fit
+    labels = encode_labels(y, n, classes=before if len(before) else None)
+    _check_form(labels, before, multilabel)
+    if labels.multilabel:
+        return labels
+    classes = _united(before, labels.classes)
+    if closed and len(classes) > len(before):
+        new = classes[~np.isin(classes, before)]
+        raise ValueError(
+            f"y has labels that were not declared: {', '.join(map(str, new[:8]))}; the classes "
+            "given with the first batch must name all of them."
+        )
+    places = np.append(places_in(labels.classes, classes), UNKNOWN)  # -1 finds the last
+    return Labels(classes, places[labels.codes])
+
+
+def places_in(some: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Return where some classes are among all, which are sorted."""
+    return np.searchsorted(classes, some)
+
+
+def _united(before: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
+    """Return all classes, sorted."""
+    if not len(before) or not len(found):
+        return before if len(before) else found
+    if (before.dtype.kind in "UO") != (found.dtype.kind in "UO"):
+        raise ValueError("y and the labels before it mix strings and numbers; use one kind.")
+    return np.union1d(before, found)
+
+
+def _check_form(labels: Labels, before: NDArray[Any], multilabel: bool | None) -> None:
+    """Refuse a y of another form than the stream began with."""
+    fits = multilabel is None or multilabel == labels.multilabel
+    if labels.multilabel and len(before):
+        fits = fits and len(labels.classes) == len(before)
+    if not fits:
+        form = "a 1d y" if multilabel is False else f"{len(before)} labels"
+        raise ValueError(
+            f"y has shape {labels.codes.shape}, but this stream began with {form}; keep to that."
+        )

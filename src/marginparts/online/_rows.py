@@ -1,0 +1,116 @@
+"""Rows of a stream that are still at hand: samples with their labels, duals and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from marginparts._types import Array
+from marginparts.labels import UNKNOWN
+
+#: A row that forgetting has brought down to this weight leaves the memory.
+_FAINT = 1 / 16
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows in the order in which they came.
+
+    Attributes
+    ----------
+    X : (m, d) CSR
+    codes : (m,) or (m, c) int array
+        Labels as in `marginparts.labels.Labels`; -1 is unknown.
+    duals : (m, c) array
+        Dual coefficients of each class's online learner; zero where a label is unknown.
+    weights : (m,) array
+        What forgetting has left of each row; 1 when it comes.
+    """
+
+    X: Any
+    codes: NDArray[np.int64]
+    duals: Array
+    weights: Array
+
+    @classmethod
+    def arrived(cls, X: Any, codes: NDArray[np.int64], c: int) -> Rows:
+        """Return new rows, of which no learner has heard yet."""
+        return cls(X, codes, np.zeros((X.shape[0], c)), np.ones(X.shape[0]))
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def labeled(self) -> NDArray[np.bool_]:
+        """Mask (m,) of the rows about which anything is known."""
+        known = self.codes != UNKNOWN
+        return known if known.ndim == 1 else known.any(axis=1)
+
+    @property
+    def class_sizes(self) -> NDArray[np.int64]:
+        """The number of rows that are known to belong to each class (c,)."""
+        members = self.codes == 1
+        if self.codes.ndim == 1:
+            members = self.codes[:, None] == np.arange(self.duals.shape[1])
+        return members.sum(axis=0)
+
+    @cached_property
+    def weighted(self) -> Any:
+        """X with each row times its weight: the I-divergence is homogeneous."""
+        if (self.weights == 1).all():
+            return self.X
+        return sp.csr_array(sp.diags_array(self.weights.astype(self.X.dtype)) @ self.X)
+
+    def take(self, rows: NDArray[Any] | slice) -> Rows:
+        """Return some of the rows."""
+        return Rows(self.X[rows], self.codes[rows], self.duals[rows], self.weights[rows])
+
+    def then(self, later: Rows) -> Rows:
+        """Return these rows and later ones."""
+        X = sp.csr_array(sp.vstack([self.X, later.X], format="csr"))
+        return Rows(
+            X,
+            *(
+                np.concatenate([getattr(self, name), getattr(later, name)])
+                for name in ("codes", "duals", "weights")
+            ),
+        )
+
+    def faded(self, rho: float) -> Rows:
+        """Return the rows with a share rho of their weight."""
+        return self if rho == 1 else replace(self, weights=rho * self.weights)
+
+    def with_classes(self, places: NDArray[np.intp], c: int) -> Rows:
+        """Return the rows with class k of before at ``places[k]`` of c classes."""
+        codes = np.append(places, UNKNOWN)[self.codes]  # -1 finds the last
+        duals = np.zeros((len(self), c))
+        duals[:, places] = self.duals
+        return replace(self, codes=codes, duals=duals)
+
+    def staying(self, most: int) -> NDArray[np.bool_]:
+        """Mask (m,) of the rows that may stay where there is room for so many.
+
+        Faint rows leave. Of the others unlabeled ones leave first, the oldest before the newer;
+        then the oldest labeled ones of the class that has the most, so that none is lost.
+        """
+        stays = self.weights > _FAINT
+        surplus = int(stays.sum()) - most
+        if surplus > 0:
+            newer = np.where(self.labeled, self._newer_of_class(), 0)
+            order = np.lexsort((-newer, self.labeled))  # stable: the oldest first
+            stays[order[stays[order]][:surplus]] = False
+        return stays
+
+    def _newer_of_class(self) -> NDArray[np.intp]:
+        """Return how many newer rows of the same class there are (m,)."""
+        group = self.codes if self.codes.ndim == 1 else self.labeled.astype(np.intp)
+        newer = np.empty(len(self), dtype=np.intp)
+        for k in np.unique(group):
+            members = np.flatnonzero(group == k)
+            newer[members] = np.arange(len(members))[::-1]
+        return newer

@@ -1,0 +1,246 @@
+"""The state of a stream, and the step that takes a batch in.
+
+A bounded number of rows stays at hand (the *memory*) and is factorized anew with every batch, as
+in a fit; what has left it is summed up (the *past*): A and B of ``models/stream.py``, and its
+dual-weighted sums, the past's share of the margin components.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginparts._types import Array
+from marginparts.backends import Backend, get_backend
+from marginparts.backends._common import column_sums
+from marginparts.factorization import map_rows, parts_of, start_from, work_of
+from marginparts.labels import Labels
+from marginparts.models.stream import StreamProblem
+from marginparts.online._learner import directions_of, learn
+from marginparts.online._past import Past, scaled_margins
+from marginparts.online._rows import Rows
+from marginparts.online._view import View
+from marginparts.scaling import extreme_scale
+from marginparts.solver import minimize
+
+#: The parts begin anew when the labels at hand have grown by this factor or have a new class, as
+#: long as the past has no more than so many times the mass of the rows at hand.
+_GROWN, _SHORT_PAST = 1.5, 2.0
+
+#: A start is worth so many times the usual updates.
+_BEGIN = 4
+
+#: What all parts get of a feature that was never seen before, as a share of an even spread. Its
+#: size hardly matters: the update of such a row of V does not depend on it.
+_UNSEEN = 1e-3
+
+
+class Settings(NamedTuple):
+    """How a step is done; see `OnlineNMFAlphaClassifier` for what they mean."""
+
+    n_components: int
+    lam: float
+    C: float
+    map_iter: int
+    normalize: bool | None
+    pseudo: bool
+    half_life: float | None
+    batch_size: int
+    memory: int
+    n_iter: int
+    backend: str | Backend
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """All that is kept of a stream, and nothing else: what it does next depends on this alone.
+
+    Attributes
+    ----------
+    pending : Rows
+        Rows that wait for a batch to be full, in the units of the user.
+    V : (d, r) or None before the first step
+        Each column sums to one.
+    past : Past or None
+    memory : Rows
+        In units of ``scale``.
+    W : (c, d)
+        The online learners.
+    labels_at_start : (c,) int array
+        Labels of each class at hand when the parts last began anew.
+    scale : float
+        A power of two that keeps extreme data within range.
+    seed : int
+    """
+
+    pending: Rows
+    V: Array | None
+    past: Past | None
+    memory: Rows
+    W: Array
+    labels_at_start: NDArray[np.int64]
+    scale: float
+    seed: int
+
+    @classmethod
+    def begun(cls, X: Any, codes: NDArray[np.int64], c: int, seed: int) -> Stream:
+        """Return an empty stream for data like the first rows."""
+        nothing = Rows.arrived(X[:0], codes[:0], c)
+        W = np.zeros((c, X.shape[1]))
+        return cls(nothing, None, None, nothing, W, np.zeros(c, int), extreme_scale(X), seed)
+
+    def with_classes(self, places: NDArray[np.intp], c: int) -> Stream:
+        """Return the stream with class k of before at ``places[k]`` of c classes."""
+        W = np.zeros((c, self.W.shape[1]))
+        W[places] = self.W
+        past = None if self.past is None else self.past.with_classes(places, c)
+        pending, memory = (rows.with_classes(places, c) for rows in (self.pending, self.memory))
+        sizes = np.zeros(c, int)
+        sizes[places] = self.labels_at_start
+        return replace(
+            self, pending=pending, W=W, memory=memory, past=past, labels_at_start=sizes
+        )  # fmt: skip
+
+    def then(self, new: Rows, how: Settings) -> Stream:
+        """Add rows to those that wait, and take in what makes full batches."""
+        stream, rows = self, self.pending.then(new)
+        taken = len(rows) - len(rows) % how.batch_size
+        for start in range(0, taken, how.batch_size):
+            stream = stream.step(rows.take(slice(start, start + how.batch_size)), how)
+        return replace(stream, pending=rows.take(slice(taken, None)))
+
+    def view(self, how: Settings) -> View:
+        """Return what the stream has to say now. It is made once, and not a part of the stream.
+
+        Before the first batch is full, a step with the rows that wait shows what there is.
+        """
+        known = self.__dict__.get("_view")
+        if known is None or known[0] != how:
+            known = how, self._look(how)
+            self.__dict__["_view"] = known
+        return known[1]
+
+    def _look(self, how: Settings) -> View:
+        if self.V is None:
+            nothing = self.pending.take(slice(0))
+            return replace(self.step(self.pending, how), pending=nothing)._look(how)
+        unscaled = self.memory.X * self.memory.X.dtype.type(self.scale)
+        rows = replace(self.memory, X=unscaled).then(self.pending)
+        rows = rows.take(np.flatnonzero(rows.labeled))
+        labels = Labels(np.arange(len(self.W)), rows.codes)
+        return View(self.V, rows.X, labels, how.map_iter, how.C, how.normalize, how.backend)
+
+    def step(self, new: Rows, how: Settings) -> Stream:
+        """Take a batch in.
+
+        Parameters
+        ----------
+        new : Rows
+            In the units of the stream's user.
+        how : Settings
+
+        Returns
+        -------
+        Stream
+        """
+        new = replace(new, X=new.X * new.X.dtype.type(1 / self.scale))
+        rho = 1.0 if how.half_life is None else 0.5 ** (len(new) / how.half_life)
+        duals, W = learn(new, rho * self.W)
+        rows = self.memory.faded(rho).then(replace(new, duals=duals))
+        past = self.past
+        if past is None:
+            past = Past.none(rows.X.shape[1], how.n_components, len(W))
+        kernels = get_backend(how.backend, work_of(rows.X, how.n_components))
+        begun = self._begun(rows, past.faded(rho), how, kernels)
+        V, H = factorized(rows, begun.V, begun.past, W, how, kernels, begun.n_iter)
+        sums = column_sums(V)  # to parts that sum to one, whose codes are masses
+        V, H = np.ascontiguousarray(parts_of(V).T), H * sums.astype(H.dtype)
+        past = begun.past.rescaled(sums)
+        stays = rows.staying(how.memory)
+        gone = np.flatnonzero(~stays)
+        return replace(
+            self, V=V, past=past.joined_by(rows.take(gone), V, H[gone], kernels),
+            memory=rows.take(stays), W=W, labels_at_start=begun.labels_at_start,
+        )  # fmt: skip
+
+    def _begun(self, rows: Rows, past: Past, how: Settings, kernels: Backend) -> _Begun:
+        """Return V as it was, or begun anew from labels that have become many more.
+
+        Parts that began with a few labels keep to them: few updates cannot undo that, and a new
+        start costs no more than a few batches. It is for young streams, most of which is still at
+        hand: all else is re-coded, and loses what the new parts do not hold.
+        """
+        labels = rows.class_sizes
+        new_class = bool((labels[self.labels_at_start == 0] > 0).any())
+        grown = new_class or labels.sum() > _GROWN * self.labels_at_start.sum()
+        mass = float(rows.weighted.sum(dtype=np.float64))
+        if self.V is not None and not (grown and past.mass <= _SHORT_PAST * mass):
+            return _Begun(_with_unseen(self.V, rows.X), past, self.labels_at_start, how.n_iter)
+        known = Labels(np.arange(self.W.shape[0]), rows.codes)
+        _, V = start_from("auto", rows.X, how.n_components, self.seed, known)
+        V = np.ascontiguousarray(parts_of(V).T)
+        if past.mass > 0:
+            past = past.recoded(V, kernels)
+        return _Begun(V, past, labels, _BEGIN * how.n_iter)
+
+
+class _Begun(NamedTuple):
+    """Where the updates of a step begin, and how many there are."""
+
+    V: Array
+    past: Past
+    labels_at_start: NDArray[np.int64]
+    n_iter: int
+
+
+def _with_unseen(V: Array, X: Any) -> Array:
+    """Return V with small, even rows for features that have come up: a zero would stay a zero."""
+    unseen = np.flatnonzero(V.sum(axis=1) == 0)
+    unseen = unseen[np.isin(unseen, X.indices)]
+    if len(unseen):
+        V = V.copy()
+        V[unseen] = _UNSEEN / len(V)
+    return V
+
+
+def factorized(
+    rows: Rows, V: Array, past: Past, W: Array, how: Settings, kernels: Backend, n_iter: int
+) -> tuple[Array, Array]:
+    """Update V and the codes of the rows at hand, with a past.
+
+    Parameters
+    ----------
+    rows : Rows
+    V : (d, r)
+    past : Past
+    W : (c, d)
+    how : Settings
+    kernels : Backend
+    n_iter : int
+
+    Returns
+    -------
+    V : (d, r)
+    H : (m, r)
+    """
+    X, r, dtype = rows.weighted, V.shape[1], V.dtype
+    problem = StreamProblem(kernels, X=kernels.prepare(X), lam=how.lam)
+    if past.mass > 0:
+        problem.A = kernels.factor(past.A.astype(dtype))
+        problem.B = kernels.factor(past.B[None].astype(dtype))
+    S = directions_of(rows, W, how.pseudo)
+    S, XS, XS_past = scaled_margins(S, X, past)
+    if XS.nnz:
+        problem.S = kernels.coefficients(S.astype(dtype))
+        problem.XS = kernels.prepare(XS.astype(dtype), like=problem.X)
+        if XS_past.nnz:
+            HS = map_rows(XS_past.astype(dtype), V, how.map_iter, kernels)
+            problem.HS_past = kernels.factor(HS)
+    H = map_rows(X, V, how.map_iter, kernels)
+    state = {"V": kernels.factor(V), "H": kernels.factor(H)}
+    run = minimize(problem, state, solver="mu", max_iter=n_iter, watch=False)
+    V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
+    return V, H

@@ -1,0 +1,79 @@
+"""What a stream has to say at one moment: parts, codes, and the SVM on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from marginparts._types import Array
+from marginparts.backends import Backend
+from marginparts.factorization import map_rows
+from marginparts.folds import folds_of
+from marginparts.geometry import gram_root
+from marginparts.labels import Labels
+from marginparts.linear_head import Head, fit_head
+
+#: The newest labeled rows on which lengths of codes are compared, and the folds.
+_COMPARED, _FOLDS = 1000, 2
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Parts, and labeled rows to learn the last SVM from.
+
+    Attributes
+    ----------
+    V : (d, r)
+        Each column sums to one.
+    X : (m, d) CSR
+        The labeled rows at hand, in the units of the stream's user.
+    labels : Labels
+        Theirs.
+    map_iter : int
+    C : float
+    normalize : bool or None
+        None for what predicts hidden labels better.
+    backend : str or Backend
+    """
+
+    V: Array
+    X: Any
+    labels: Labels
+    map_iter: int
+    C: float
+    normalize: bool | None
+    backend: str | Backend
+
+    @cached_property
+    def gram_root(self) -> Array:
+        """Turns H into Z (eq. 5), (r, r)."""
+        return gram_root(self.V)
+
+    @cached_property
+    def head(self) -> Head:
+        """The SVM on the present codes: parts move, so it is trained when it is asked for."""
+        return fit_head(self.codes(self.X), self.labels, self.C, normalize=self.normalized)
+
+    @cached_property
+    def normalized(self) -> bool:
+        """Whether the SVM sees each code with length 1, or all codes scaled alike."""
+        if self.normalize is not None:
+            return self.normalize
+        newest = np.arange(self.X.shape[0])[-_COMPARED:]
+        folds = folds_of(self.labels.take(newest), seed=0, n_splits=_FOLDS)
+        if not folds:
+            return True
+        Z = self.codes(self.X[newest])
+        each, alike = (
+            np.mean([fold.score(Z, self.C, normalize=choice) for fold in folds])
+            for choice in (True, False)
+        )
+        return bool(each >= alike)
+
+    def codes(self, X: Any) -> Array:
+        """Return Z (n, r) of checked data."""
+        H = map_rows(X.astype(self.V.dtype, copy=False), self.V, self.map_iter, self.backend)
+        return np.asarray(H @ self.gram_root, dtype=X.dtype)
