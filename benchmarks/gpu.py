@@ -31,7 +31,7 @@ from records import Table
 
 COLUMNS = (
     "measured", "how", "rows", "columns", "nonzeros", "rank", "milliseconds", "error", "terabytes",
-    "accuracy", "card", "torch", "triton",
+    "accuracy", "loss", "peak_gib", "card", "torch", "triton",
 )  # fmt: skip
 
 #: Single precision without tensor cores, as the maker states it for an H200.
@@ -117,16 +117,18 @@ def gathers(X: sp.csr_array, r: int) -> Callable[[], Any]:
 
 
 def sparse_updates(table: Table, facts: dict[str, Any], name: str, X: Any, quick: bool) -> None:
-    backend = TorchBackend()
     shape = {"rows": X.shape[0], "columns": X.shape[1], "nonzeros": X.nnz}
     for r in (48, 96, 200):
-        ms = milliseconds(update_of(backend, X, r), 5 if quick else 50)
-        terabytes = 2 * X.nnz * r * 4 / 1e9 / ms
-        error = error_of(backend, X, r)
-        table.add(measured=name, how="ours", rank=r, milliseconds=round(ms, 4),
-                  error=f"{error:.1e}", terabytes=round(terabytes, 2), **shape,
-                  **facts)  # fmt: skip
-        print(f"{name} r={r}: {ms:.3f} ms, {terabytes:.2f} TB/s gathered, error {error:.1e}")
+        for half, how in ((False, "ours"), (True, "ours, half width")):
+            backend = TorchBackend(half=half)
+            ms = milliseconds(update_of(backend, X, r), 5 if quick else 50)
+            terabytes = 2 * X.nnz * r * (2 if half else 4) / 1e9 / ms
+            error = error_of(backend, X, r)
+            table.add(measured=name, how=how, rank=r, milliseconds=round(ms, 4),
+                      error=f"{error:.1e}", terabytes=round(terabytes, 2), **shape,
+                      **facts)  # fmt: skip
+            print(f"{name} r={r}, {how}: {ms:.3f} ms, {terabytes:.2f} TB/s gathered, "
+                  f"error {error:.1e}", flush=True)  # fmt: skip
         if X.nnz * r < 4e8:
             ms = milliseconds(gathers(X, r), 5)
             table.add(measured=name, how="torch gathers", rank=r, milliseconds=round(ms, 3),
@@ -162,13 +164,16 @@ def dense(table: Table, facts: dict[str, Any], quick: bool) -> None:
 
 def whole_fits(table: Table, facts: dict[str, Any], X: Any) -> None:
     """A fit of 200 iterations, and the classifier with everything chosen, transfers included."""
-    for backend in ("torch", "numba"):
+    for backend in ("torch", "torch-half", "numba"):
         for turn in ("first", "second"):
             began = time.perf_counter()
-            nmf_alpha(X, 64, backend=backend, solver="mue", max_iter=200, tol=0, random_state=0)
+            found = nmf_alpha(
+                X, 64, backend=backend, solver="mue", max_iter=200, tol=0, random_state=0
+            )
             seconds = time.perf_counter() - began
-            print(f"200 iterations, {backend}, {turn} time: {seconds:.2f} s", flush=True)
-        table.add(measured="200 iterations", how=backend, rank=64,
+            print(f"200 iterations, {backend}, {turn} time: {seconds:.2f} s, loss "
+                  f"{found.losses[-1]:.6g}", flush=True)  # fmt: skip
+        table.add(measured="200 iterations", how=backend, rank=64, loss=f"{found.losses[-1]:.7g}",
                   milliseconds=round(1000 * seconds), **facts)  # fmt: skip
     try:
         news = datasets.load_paper_data("news")
@@ -190,6 +195,43 @@ def whole_fits(table: Table, facts: dict[str, Any], X: Any) -> None:
                   accuracy=round(accuracy, 4), **facts)  # fmt: skip
 
 
+def larger_than_the_card(table: Table, facts: dict[str, Any], quick: bool) -> None:
+    """A dense matrix of 24 GiB and a sparse one of 16 GB (by rows and columns) in 8 GiB."""
+    cap, r, iterations = (1 << 28 if quick else 8 << 30), 64, 5
+    total = torch.cuda.get_device_properties(0).total_memory
+    tile = np.random.default_rng(0).random((1 << 14, 3072), dtype=np.float32)
+    words = corpus(2000 if quick else 100_000, 100_000, 5.4)
+    for kind, X in (
+        ("dense", np.tile(tile, (2 if quick else 128, 1))),
+        ("sparse", sp.csr_array(sp.vstack([words] * (2 if quick else 40), format="csr"))),
+    ):
+        size = X.nbytes if kind == "dense" else 16 * X.nnz
+        found = {}
+        for how, memory in (("streamed", cap), ("whole", None)):
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+            share = 1.0 if memory is None else (cap + (1 << 29)) / total  # and the libraries' own
+            torch.cuda.set_per_process_memory_fraction(share)
+            began = time.perf_counter()
+            found[how] = nmf_alpha(
+                X, r, backend=TorchBackend(memory=memory), solver="mu", max_iter=iterations, tol=0,
+                random_state=0,
+            )  # fmt: skip
+            seconds = time.perf_counter() - began
+            looks = found[how].history
+            ms = 1e3 * (looks[-1].seconds - looks[0].seconds) / iterations
+            peak = torch.cuda.max_memory_allocated() / 2**30
+            table.add(measured=f"larger than the card, {kind}", how=how, rows=X.shape[0],
+                      columns=X.shape[1], rank=r, milliseconds=round(ms),
+                      terabytes=round(size / 1e12, 3), peak_gib=round(peak, 2),
+                      **facts)  # fmt: skip
+            print(f"{kind} {size / 2**30:.1f} GiB, {how}: {ms:.0f} ms an update and its share of "
+                  f"two looks, {seconds:.0f} s in all, peak {peak:.1f} GiB", flush=True)  # fmt: skip
+        apart = np.abs(found["streamed"].V - found["whole"].V).max() / found["whole"].V.max()
+        print(f"    V streamed and whole: {apart:.1e} apart", flush=True)
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
 def main() -> None:
     options = parser(__doc__).parse_args()
     get_backend("torch")  # says what is missing, if anything is
@@ -205,6 +247,7 @@ def main() -> None:
     if not options.quick:
         sparse_updates(table, facts, "large", corpus(400_000, 100_000, 4.905), False)
     whole_fits(table, facts, news)
+    larger_than_the_card(table, facts, options.quick)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ are kept by rows and by columns, since each half-step needs one of the two.
 
 from __future__ import annotations
 
+import logging
+import weakref
 from collections.abc import Iterable, Iterator, MutableSequence
 from itertools import pairwise
 from typing import Any
@@ -17,6 +19,8 @@ import torch
 
 from marginparts.backends._torch_dense import DenseMatrix
 from marginparts.backends._torch_sparse import Arrived, packed
+
+logger = logging.getLogger("marginparts")
 
 #: The share of the card's memory for blocks (one in use, one on its way) and for H.
 _BLOCKS, _FOR_H = 0.4, 0.3
@@ -65,7 +69,10 @@ class HostBlocks:
             self.by_rows = [_sparse_block(block, device) for block in blocks]
             self.by_columns = [_sparse_block(block.T.tocsr(), device) for block in blocks]
         else:
-            self.by_rows = [(block.shape, 0, [_pinned(block, device)]) for block in blocks]
+            self._held = X  # its pages are pinned as long as this lives
+            if device.type == "cuda":
+                _pin_in_place(self, X)
+            self.by_rows = [(block.shape, 0, [torch.from_numpy(block)]) for block in blocks]
 
     def read(self, *, transposed: bool) -> Iterator[Any]:
         """Yield the blocks in order, each on the card until the next is asked for."""
@@ -108,18 +115,19 @@ class _HostRoom(MutableSequence[Any]):
 
 
 def _sparse_block(block: sp.csr_array, device: Any) -> tuple[Any, int, list[Any]]:
-    """Return the shape, the number of slots and all arrays of a block."""
+    """Return the shape, the number of slots and all arrays of a block, pinned."""
     arrays, n_slots = packed(block)
-    return block.shape, n_slots, [_pinned(part, device) for part in arrays]
+    tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in arrays]
+    return block.shape, n_slots, [t.pin_memory() if device.type == "cuda" else t for t in tensors]
 
 
-def _pinned(part: Any, device: Any) -> Any:
-    """Return an array whose pages stay where they are, without a copy where that is possible."""
-    part = torch.from_numpy(np.ascontiguousarray(part))
-    if device.type == "cuda" and part.numel():
-        size = part.numel() * part.element_size()
-        torch.cuda.cudart().cudaHostRegister(part.data_ptr(), size, 0)
-    return part
+def _pin_in_place(owner: Any, X: Any) -> None:
+    """Pin the pages of an array that is too large to be copied, until its owner is gone."""
+    cuda = torch.cuda.cudart()
+    if int(cuda.cudaHostRegister(X.ctypes.data, X.nbytes, 0)) == 0:
+        weakref.finalize(owner, cuda.cudaHostUnregister, X.ctypes.data)
+    else:
+        logger.info("the data could not be pinned; copies to the card will not overlap")
 
 
 def _arriving(blocks: Iterable[list[Any]], device: Any) -> Iterator[list[Any]]:
