@@ -170,7 +170,7 @@ BAD_PARAMETERS = [
     ("init", (np.ones((N, 3)), np.ones((3, D))), r"V of init.*\(6, 3\)"),
     ("init", (np.ones((N, 3)), -np.ones((D, 3))), "V of init.*negative"),
     ("init", (np.full((N, 3), np.nan), np.ones((D, 3))), "NaN"),
-    ("backend", "abacus", "'torch' or 'reference'"),
+    ("backend", "abacus", "'torch-half' or 'reference'"),
     ("random_state", "lucky", "seed"),
 ]
 

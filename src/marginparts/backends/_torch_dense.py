@@ -14,9 +14,9 @@ from marginparts.backends._common import gauged, tiny
 from marginparts.backends._torch_launch import NUMPY, half_width, launch
 from marginparts.backends.triton_csr import dense_ratio_kernel
 
-#: Columns of factors up to which the dense kernel keeps its tiles in registers, and the programs
-#: that it needs to fill the card.
-_FUSED_COLUMNS, _SHARES = 128, 256
+#: Columns of factors up to which the dense kernel keeps its tiles in registers, the programs that
+#: it needs to fill the card, and the terms that are summed up in single precision.
+_FUSED_COLUMNS, _SHARES, _LONGEST_SUM = 128, 256, 1024
 
 #: Entries of a dense block: temporaries of this size, and no larger.
 _BLOCK = 1 << 27
@@ -70,8 +70,9 @@ def _fused_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
     strides = X.X.stride()[::-1] if X.transposed else X.X.stride()
     tile = {"M": 64, "N": 32, "R": max(16, 1 << (r - 1).bit_length())}  # measured on an H200
     blocks = -(-n // tile["M"])
-    # few rows (the features) are shared out along the columns, so that all of the card has work
-    shares = max(1, min(_SHARES // blocks, -(-d // (4 * tile["N"]))))
+    # few rows (the features) are shared out along the columns, so that all of the card has work,
+    # and long sums are put together in float64
+    shares = max(1, min(_SHARES // blocks, -(-d // (4 * tile["N"]))), -(-d // _LONGEST_SUM))
     span = -(-d // (shares * tile["N"])) * tile["N"]
     shares = -(-d // span)
     partial = torch.empty((shares, n, r), dtype=A.dtype, device=A.device)

@@ -213,7 +213,7 @@ def dense_ratio_kernel(X, A, B_high, B_low, partial, n, d, x_row, x_column, r, s
     """Write ``(X / (A @ B.T)) @ B`` over a share of the columns, for M rows of a dense X.
 
     Matrix units are fastest with numbers of half the width, so each factor is taken as the sum of
-    two. All terms of a sum are positive, so that its error is smaller than that of a term.
+    two. They cut off digits where they add, always downward, so a share should not be long.
     """
     i = tl.program_id(0) * M + tl.arange(0, M)
     share = tl.program_id(1)
