@@ -225,8 +225,9 @@ def larger_than_the_card(table: Table, facts: dict[str, Any], quick: bool) -> No
                       columns=X.shape[1], rank=r, milliseconds=round(ms),
                       terabytes=round(size / 1e12, 3), peak_gib=round(peak, 2),
                       **facts)  # fmt: skip
-            print(f"{kind} {size / 2**30:.1f} GiB, {how}: {ms:.0f} ms an update and its share of "
-                  f"two looks, {seconds:.0f} s in all, peak {peak:.1f} GiB", flush=True)  # fmt: skip
+            print(f"{kind} {size / 2**30:.1f} GiB, {how}: {ms:.0f} ms an update with its share of "
+                  f"two looks, {seconds:.0f} s in all, peak {peak:.1f} GiB",
+                  flush=True)  # fmt: skip
         apart = np.abs(found["streamed"].V - found["whole"].V).max() / found["whole"].V.max()
         print(f"    V streamed and whole: {apart:.1e} apart", flush=True)
         torch.cuda.set_per_process_memory_fraction(1.0)

@@ -21,8 +21,8 @@ from marginparts import (
 ESTIMATORS = [
     NMFAlpha(),
     # few candidates, to save time
-    NMFAlphaClassifier(lam=3.0, map_iter=40),
-    NMFAlphaCV((2, 4), lam=3.0, map_iter=40, C=(0.5, 2.0), cv=3),
+    NMFAlphaClassifier(lam=3.0, map_iter=5),
+    NMFAlphaCV((2, 4), lam=3.0, map_iter=5, C=(0.5, 2.0), cv=2),
     OnlineNMFAlphaClassifier(batch_size=30),
     SemiSupervisedNMF(),
     ConstrainedNMF(),

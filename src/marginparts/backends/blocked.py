@@ -75,6 +75,8 @@ class BlockedBackend:
         def read(transposed: bool) -> Iterator[Any]:
             for block in source.read(transposed=transposed):
                 part = self.inner.prepare(block, like=kind)
+                if hasattr(part, "fleeting"):
+                    part.fleeting = True
                 yield part.T if transposed and not source.sparse else part
 
         return BlockedMatrix(

@@ -30,6 +30,7 @@ class Caller(Protocol):
     """The workers of a fit; `marginparts.cluster` has them."""
 
     live: set[int]
+    rebuilt: int  # how often blocks had to be made anew
 
     def share(self, **values: Any) -> None:
         """Send something to all workers, once."""
@@ -73,6 +74,7 @@ class RemoteFactor:
         self.backend, self.shape = workers, shape
         self.name = next(workers.names)
         self.sums: tuple[Array, Any] | None = None
+        self.rebuilt = 0
         workers.caller.live.add(self.name)
 
     def count_nonzero(self) -> int:
@@ -86,7 +88,7 @@ class RemoteFactor:
 
     def __setitem__(self, where: Any, other: RemoteFactor) -> None:
         self.backend.caller.later("copy", other.name, self.name)
-        self.sums = other.sums
+        self.sums, self.rebuilt = other.sums, other.rebuilt
 
 
 class RemoteMatrix:
@@ -186,8 +188,9 @@ class DaskBackend:
 
     def sums_of(self, H: RemoteFactor) -> tuple[Array, Any]:
         """Return the column sums (r,) of H and ``S.T @ H`` (2p, r); mostly they are known."""
-        if H.sums is None:
+        if H.sums is None or H.rebuilt != self.caller.rebuilt:
             H.sums = self.caller.call("sums", H.name)
+            H.rebuilt = self.caller.rebuilt
         return H.sums
 
     def total(self, parts: Iterable[Any]) -> Any:
@@ -224,7 +227,7 @@ class DaskBackend:
         new = RemoteFactor(self, A.shape) if out is None else out
         lam, T = (0.0, None) if plus is None else (plus.weight, self._plain(plus.T))
         *sums, mass, worst = self.caller.call("step", A.name, new.name, lam, T, gauge)
-        new.sums = tuple(sums)
+        new.sums, new.rebuilt = (sums[0], sums[1]), self.caller.rebuilt
         return gauged(new, mass, worst) if gauge else Step(new)
 
     def _update_V(

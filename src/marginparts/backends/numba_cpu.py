@@ -47,7 +47,12 @@ _SMALL_DENSE = 1 << 23
 
 
 class SparseMatrix:
-    """A CSR matrix; the cut of its rows into tasks and its transpose are made when needed."""
+    """A CSR matrix; the cut of its rows into tasks and its transpose are made when needed.
+
+    A ``fleeting`` one serves one pass, and is not worth cutting into pieces.
+    """
+
+    fleeting = False
 
     def __init__(self, csr: sp.csr_array | None, transpose: SparseMatrix | None = None) -> None:
         if csr is not None:
@@ -82,7 +87,7 @@ class SparseMatrix:
         width = max(_PIECE_BYTES // (B.shape[1] * B.itemsize), 1)
         n_pieces = -(-self.shape[1] // width)
         small = B.nbytes <= _LARGE_BYTES or self.shape[0] > self.shape[1]
-        if small or self.nnz < _WORTH_A_PASS * self.shape[0] * n_pieces:
+        if small or self.fleeting or self.nnz < _WORTH_A_PASS * self.shape[0] * n_pieces:
             return []
         if width not in self._pieces:
             bounds = range(0, self.shape[1], width)
@@ -159,8 +164,15 @@ class NumbaBackend:
             return _dense_ratio_matmul(X, A, B)
         r, A, B = A.shape[1], _in_lines(A), _in_lines(B)
         out = _whole_lines(A.shape, A.dtype)
-        with _tasks(X, A):
-            kernels.ratio_matmul(_lines(A), X.tasks, *X.arrays, A, B, _floor(A), out, False)
+        pieces = X.pieces(B)
+        if pieces:
+            out[...] = 0
+        for columns, piece in pieces or [(slice(None), X)]:
+            with _tasks(piece, A):
+                kernels.ratio_matmul(
+                    _lines(A), piece.tasks, *piece.arrays, A, B[columns], _floor(A), out,
+                    bool(pieces),
+                )  # fmt: skip
         return self.release(out, r)
 
     def divergence(self, X: Any, A: Array, B: Array) -> float:

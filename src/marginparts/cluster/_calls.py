@@ -10,16 +10,19 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import reduce
+from itertools import count
 from typing import Any
 
 from marginparts.cluster import _shard
-from marginparts.cluster._shard import Order, Share, Shared, Spec
+from marginparts.cluster._shard import News, Order, Share, Shared, Spec
 
 logger = logging.getLogger("marginparts")
 
-#: Seconds between looks at who is there: while a call is waited for, and otherwise.
+#: Seconds between looks at who is there, while a call is waited for and otherwise.
 _WAITING, _LOOKING = 0.5, 2.0
 
 #: How often the same blocks may be lost in one call.
@@ -46,11 +49,15 @@ class Workers:
     def __init__(self, client: Any, blocks: Sequence[Any], first_rows: Any, spec: Spec) -> None:
         self.client, self.blocks, self.first_rows = client, blocks, [int(i) for i in first_rows]
         self.spec = spec._replace(fit=uuid.uuid4().hex)
-        self.shared: dict[str, _Sent] = {}
+        self.shared: Shared = {}
+        self.seen: dict[str, dict[str, int]] = {}
+        self.editions = count()
         self.clock = 0
+        self.rebuilt = 0
         self.live: set[int] = set()
         self.queue: list[tuple[Any, ...]] = []
         self.owner: dict[int, str] = {}
+        self.results: list[Any] = []
         self._looked = 0.0
         self._place()
 
@@ -59,7 +66,8 @@ class Workers:
         for name, value in values.items():
             self.shared.pop(name, None)
             if value is not None:
-                self.shared[name] = _Sent(self.client, value)
+                # as the result of a task it can be made again, wherever it was lost
+                self.shared[name] = News(next(self.editions), self._submitted(_shard.keep, value))
 
     def later(self, *step: Any) -> None:
         """Do something together with the next call."""
@@ -76,23 +84,42 @@ class Workers:
             if not lost:
                 self.clock += 1
                 self.queue.clear()
-                return reduce(_shard.added, self.client.gather(last))[-1]
+                self._note_what_was_seen(tasks)
+                return reduce(_shard.added, self.results)[-1]
             tasks = self._resubmitted(tasks, lost, order)
         raise ClusterError("Workers of the cluster died over and over; the fit was given up.")
 
     def _submit(self, worker: str, numbers: Sequence[int], order: Order) -> Any:
-        return self.client.submit(
-            _shard.call, self.spec, self._some(numbers), self._shared(), order,
-            workers=[worker], pure=False, key=f"marginparts-{uuid.uuid4().hex}",
-        )  # fmt: skip
+        return self._bound(worker, _shard.call, self._some(numbers), self._news(worker), order)
+
+    def _bound(self, worker: str, function: Any, *args: Any) -> Any:
+        """Submit a task to one worker, and to no other."""
+        return self._submitted(function, self.spec, *args, workers=[worker])
+
+    def _submitted(self, function: Any, *args: Any, **where: Any) -> Any:
+        with warnings.catch_warnings():
+            # V is as large as it is
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+            key = f"marginparts-{uuid.uuid4().hex}"
+            return self.client.submit(function, *args, pure=False, key=key, **where)
 
     def _some(self, numbers: Sequence[int]) -> Share:
         return Share(
             list(numbers), [self.first_rows[i] for i in numbers], [self.blocks[i] for i in numbers]
         )
 
-    def _shared(self) -> Shared:
-        return Shared(**{name: sent.future for name, sent in self.shared.items()})
+    def _news(self, worker: str) -> Shared:
+        """Return what a worker should have; only the edition of what it has already."""
+        seen = self.seen.get(worker, {})
+        return {
+            name: news._replace(value=None) if seen.get(name) == news.edition else news
+            for name, news in self.shared.items()
+        }
+
+    def _note_what_was_seen(self, tasks: dict[Any, list[int]]) -> None:
+        editions = {name: news.edition for name, news in self.shared.items()}
+        for numbers in tasks.values():
+            self.seen[self.owner[numbers[0]]] = editions
 
     def _tree(self, tasks: list[Any]) -> list[Any]:
         """Add up in pairs until there are two results: nobody receives more than that."""
@@ -106,6 +133,7 @@ class Workers:
         """Wait for the last sums; return the tasks that were lost on the way."""
         from distributed import wait
 
+        patience = 2.0
         while True:
             try:
                 wait(last, timeout=_WAITING)
@@ -116,7 +144,11 @@ class Workers:
                 raise
             said = {future.status for future in last}
             if said == {"finished"}:
-                return []
+                # a result may be lost with its worker even now; or it is large, and takes longer
+                with suppress(TimeoutError):
+                    self.results = [future.result(timeout=patience) for future in last]
+                    return []
+                patience *= 2
             here = self._present()
             lost = [
                 task for task, numbers in tasks.items()
@@ -135,9 +167,10 @@ class Workers:
     ) -> dict[Any, list[int]]:
         """Let other workers do what was lost; what is done stays done."""
         orphans = [number for task in lost for number in tasks[task]]
+        self.rebuilt += 1
         logger.warning("%d blocks of rows were lost with their worker; made anew", len(orphans))
-        for sent in self.shared.values():
-            sent.check()
+        for number in orphans:
+            self.seen.pop(self.owner[number], None)
         self.client.cancel(lost)
         kept = {task: numbers for task, numbers in tasks.items() if task not in lost}
         self._place(orphans)
@@ -201,12 +234,10 @@ class Workers:
         for number, old in self._even_out(present):
             new = self.owner[number]
             logger.info("block %d moves to worker %s", number, new)
-            bound: dict[str, Any] = {"pure": False}
-            given = self.client.submit(_shard.give, self.spec, number, workers=[old], **bound)
-            self.client.submit(
-                _shard.take, self.spec, self._some([number]), self._shared(), given,
-                workers=[new], **bound,
-            ).result(timeout=600)  # fmt: skip
+            given = self._bound(old, _shard.give, number)
+            taken = self._bound(new, _shard.take, self._some([number]), self._news(new), given)
+            if self._is_done(taken, new):
+                self.seen[new] = {name: news.edition for name, news in self.shared.items()}
 
     def _even_out(self, present: Iterable[str]) -> list[tuple[int, str]]:
         """Move blocks from workers with most to those with least; return what moved, from where."""
@@ -227,19 +258,17 @@ class Workers:
             self.call("count_nonzero", name)
             for i in range(len(self.blocks)):
                 if i not in found:
-                    found[i] = self.client.submit(
-                        _shard.released, self.spec, i, name, workers=[self.owner[i]], pure=False
-                    )
-            found = {i: future for i, future in found.items() if self._is_done(future, i)}
+                    found[i] = self._bound(self.owner[i], _shard.released, i, name)
+            found = {i: f for i, f in found.items() if self._is_done(f, self.owner[i])}
             if len(found) == len(self.blocks):
                 return [found[i] for i in sorted(found)]
         raise ClusterError("Workers of the cluster died over and over; the fit was given up.")
 
-    def _is_done(self, future: Any, number: int) -> bool:
-        """Wait for a future; say whether it came to something."""
+    def _is_done(self, future: Any, worker: str) -> bool:
+        """Wait for a task of a worker; say whether it came to something."""
         from distributed import wait
 
-        while future.status == "pending" and self.owner[number] in self._present():
+        while future.status == "pending" and worker in self._present():
             try:
                 wait([future], timeout=_WAITING)
             except TimeoutError:
@@ -251,22 +280,6 @@ class Workers:
         self.shared.clear()
         if self.client.status == "running":
             self.client.run(_shard.forget, self.spec.fit, on_error="ignore")
-
-
-class _Sent:
-    """A value that all workers have; the client keeps it too, should they lose it."""
-
-    def __init__(self, client: Any, value: Any) -> None:
-        self.client, self.value = client, value
-        self._send()
-
-    def _send(self) -> None:
-        self.future = self.client.scatter(self.value, broadcast=True, hash=False)
-
-    def check(self) -> None:
-        """Send it again if it was lost."""
-        if self.future.status in ("lost", "cancelled", "error"):
-            self._send()
 
 
 def _grouped(numbers: Iterable[int], owner: dict[int, str]) -> list[tuple[str, list[int]]]:

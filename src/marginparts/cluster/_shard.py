@@ -50,12 +50,15 @@ class Share(NamedTuple):
     data: Sequence[Any]
 
 
-class Shared(NamedTuple):
-    """What all workers have: V (d, r), S (n, 2p), and the rows of H to start from."""
+class News(NamedTuple):
+    """Something that all workers should have, by its edition; None for a value they have."""
 
-    V: Any = None
-    S: Any = None
-    start: Any = None
+    edition: int
+    value: Any
+
+
+#: V (d, r), S (n, 2p) and the rows of H to start from, each by its letter or name.
+Shared = dict[str, News]
 
 
 class Order(NamedTuple):
@@ -93,7 +96,7 @@ class Block:
 
     def begin(self, name: int) -> None:
         """Take the rows of H to start from."""
-        rows = np.asarray(self.shard.start[self.rows], self.shard.spec.dtype)
+        rows = np.asarray(self.shard.shared("start")[self.rows], self.shard.spec.dtype)
         self.factors[name] = self.inner.factor(rows)
 
     def copy(self, name: int, to: int) -> None:
@@ -161,22 +164,31 @@ class Shard:
         self.inner: Backend = get_backend(spec.backend, spec.work)
         self.blocks: dict[int, Block] = {}
         self.V: Any = None
-        self.start: Any = None
-        self._V_as_sent: Any = None
+        self.had: Shared = {}
 
     def see(self, shared: Shared) -> None:
-        """Take note of V, which comes anew after each of its updates, and of a start."""
-        V, self.start = shared.V, shared.start
-        if V is not None and V is not self._V_as_sent:
-            self.V, self._V_as_sent = self.inner.factor(V), V
+        """Take note of what is new: V comes after each of its updates."""
+        for name, news in shared.items():
+            if news.value is None:
+                assert self.had[name].edition == news.edition, "the client knows what is here"
+                continue
+            self.had[name] = news
+            if name == "V":
+                self.V = self.inner.factor(news.value)
+        self.had = {name: self.had[name] for name in shared}
 
-    def block(self, number: int, first: int, X: Any, shared: Shared, order: Order) -> Block:
+    def shared(self, name: str) -> Any:
+        """Return something that all workers have, or None."""
+        return self.had[name].value if name in self.had else None
+
+    def block(self, number: int, first: int, X: Any, order: Order) -> Block:
         """Return a block as it should be now."""
         found = self.blocks.get(number)
         if found is not None and found.clock == order.clock:
             return found
         rows = slice(first, first + X.shape[0])
-        S = None if shared.S is None else shared.S[rows]
+        S = self.shared("S")
+        S = None if S is None else S[rows]
         self.blocks[number] = found = Block(self, X, S, rows, order.clock)
         if order.live and self.V is not None:
             found.rebuild(order.live)
@@ -189,11 +201,16 @@ def call(spec: Spec, share: Share, shared: Shared, order: Order) -> list[Any]:
         shard.see(shared)
         totals: Any = None
         for number, first, X in zip(*share, strict=True):
-            block = shard.block(number, first, X, shared, order)
+            block = shard.block(number, first, X, order)
             said = [getattr(block, name)(*args) for name, *args in order.steps]
             totals = said if totals is None else added(totals, said)
             block.clock = order.clock + 1
         return _for_the_wire(totals, spec.dtype)
+
+
+def keep(value: Any) -> Any:
+    """Return a value, for other workers to fetch."""
+    return value
 
 
 def give(spec: Spec, number: int) -> tuple[int, dict[int, Array]] | None:
@@ -213,7 +230,7 @@ def take(spec: Spec, share: Share, shared: Shared, given: Any) -> None:
     with _here(spec) as shard:
         shard.see(shared)
         for number, first, X in zip(*share, strict=True):
-            block = shard.block(number, first, X, shared, Order(clock, (), ()))
+            block = shard.block(number, first, X, Order(clock, (), ()))
             block.factors = {name: shard.inner.factor(H) for name, H in factors.items()}
 
 
