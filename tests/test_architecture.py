@@ -227,7 +227,7 @@ def test_numba_stays_in_the_compiled_modules(module):
     assert "numba" not in libraries(module, into_functions=True) or module in NUMBA
 
 
-@pytest.mark.parametrize("module", NUMBA)
+@pytest.mark.parametrize("module", sorted(NUMBA))
 def test_compiled_modules_are_imported_late(module):
     importers = {
         name
