@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import threading
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -33,8 +34,9 @@ QUIET = {"distributed.worker.memory.terminate": False, "logging.distributed": "c
 R = 3
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextmanager
+def local_cluster():
+    """Two processes with one thread each, and a client."""
     import dask
 
     with (
@@ -45,6 +47,12 @@ def client():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):  # fmt: skip
+        yield cluster, client
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster() as (_, client):
         yield client
 
 
@@ -196,19 +204,10 @@ def losses(seed, moments):
 
     Moments are seconds after the first look at the loss.
     """
-    import dask
-
     X, r = topics(20_000, 150, 10, seed), 10
     options = {"solver": "mue", "max_iter": 150, "tol": 0, "random_state": seed}
     calm = nmf_alpha(X, r, **options).losses[-1]
-    with (
-        dask.config.set(QUIET),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
-            silence_logs="CRITICAL",
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):  # fmt: skip
+    with local_cluster() as (cluster, client):
         pids = client.run(os.getpid)
         victim = pids[sorted(pids)[seed % 2]]
         timers = [

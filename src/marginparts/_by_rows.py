@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,17 @@ class OutOfCore:
     dtype: Any
     mass: Array
     lengths: Array
+    scale: float = 1.0  # what every entry is to be multiplied with when it is read
+
+    def sum(self, axis: int | None = None, dtype: Any = None) -> Any:
+        """Return the sum of all entries, or of each row."""
+        return self.mass if axis == 1 else self.mass.sum()
+
+    def __mul__(self, scale: Any) -> Any:
+        scaled = copy(self)
+        scaled.scale = self.scale * float(scale)
+        scaled.mass, scaled.lengths = self.mass * float(scale), self.lengths * float(scale)
+        return scaled
 
     def kernels(self, backend: Any, r: int) -> Any:
         """Return a backend for such data around the one asked for."""

@@ -90,7 +90,7 @@ class ClusterRows(OutOfCore):
     def __init__(self, array: Any, dtype: Any) -> None:
         self.client = _client()
         raw = self.client.compute(list(array.to_delayed().ravel()))
-        self.dtype, self.scale = dtype, 1.0
+        self.dtype = dtype
         self.blocks = [
             self.client.submit(_checked, block, i, dtype, pure=False) for i, block in enumerate(raw)
         ]
@@ -113,18 +113,6 @@ class ClusterRows(OutOfCore):
         workers = _Factors(self, spec)
         self._workers.append(workers)
         return DaskBackend(workers, get_backend("numba"), self.sparse, r)
-
-    def sum(self, axis: int | None = None, dtype: Any = None) -> Any:
-        """Return the sum of all entries, or of each row."""
-        return self.mass if axis == 1 else self.mass.sum()
-
-    def __mul__(self, scale: Any) -> ClusterRows:
-        from copy import copy
-
-        scaled = copy(self)
-        scaled.scale = self.scale * float(scale)
-        scaled.mass, scaled.lengths = self.mass * float(scale), self.lengths * float(scale)
-        return scaled
 
     def __getitem__(self, rows: Any) -> Any:
         """Return some rows (m, d) in the order asked for: the labeled ones, say."""

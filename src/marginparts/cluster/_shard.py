@@ -103,10 +103,6 @@ class Block:
         """Copy a factor."""
         self.factors[to] = deepcopy(self.factors[name])
 
-    def drop(self, name: int) -> None:
-        """Forget a factor."""
-        self.factors.pop(name, None)
-
     def ahead(self, now: int, before: int, b: float, least: float) -> None:
         """Write the point ahead over the value before."""
         factors = self.factors

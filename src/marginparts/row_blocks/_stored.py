@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Iterable, Iterator
 from itertools import count
@@ -45,7 +44,6 @@ class StoredRows(OutOfCore):
         self.by_rows, self.by_columns = (BlockFile(folder / name) for name in ("rows", "columns"))
         self.bounds = [0]
         self.nnz = 0
-        self.factor = 1.0
         self._names = count()
         self._rooms: list[Room] = []
 
@@ -83,8 +81,8 @@ class StoredRows(OutOfCore):
         size = max(self.by_rows.largest, self.by_columns.largest)
         rooms, self._rooms = self._rooms or [new_room(size), new_room(size)], []
         for i, arrays in zip(numbers, file.read(numbers, rooms), strict=True):
-            if self.factor != 1:
-                arrays[0] *= self.dtype.type(self.factor)
+            if self.scale != 1:
+                arrays[0] *= self.dtype.type(self.scale)
             if self.sparse:
                 shape = (self.bounds[i + 1] - self.bounds[i], self.d)
                 yield _as_csr(arrays, shape[::-1] if transposed else shape)
@@ -101,16 +99,6 @@ class StoredRows(OutOfCore):
         if not self.plan.H_on_disk:
             return [None] * (len(self.bounds) - 1)
         return FactorFile(self.folder / f"factor{next(self._names)}", self.bounds, inner)
-
-    def sum(self, axis: int | None = None, dtype: Any = None) -> Any:
-        """Return the sum of all entries, or of each row."""
-        return self.mass if axis == 1 else self.mass.sum()
-
-    def __mul__(self, scale: Any) -> StoredRows:
-        scaled = copy.copy(self)
-        scaled.factor = self.factor * float(scale)
-        scaled.mass, scaled.lengths = self.mass * float(scale), self.lengths * float(scale)
-        return scaled
 
     def __getitem__(self, rows: Any) -> Any:
         """Return some rows (m, d) in the order asked for, in memory."""
