@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts import (
+    Checkpoint,
     NMFAlpha,
     NMFAlphaClassifier,
     SemiSupervisedNMF,
@@ -190,6 +191,24 @@ def _shards_kept():
     from marginparts.cluster import _shard
 
     return len(_shard._shards)
+
+
+def test_a_checkpointed_fit_goes_on_where_it_broke_off(client, tmp_path):
+    X, seen = data()[0], []
+    D, options = on_cluster(X, [10, 40]), {"max_iter": 12, "tol": 0, "random_state": 0}
+    checkpoint = Checkpoint(tmp_path / "fit.ckpt", every_iterations=1)
+
+    def break_off(progress):
+        if progress.iteration == 6:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        nmf_alpha(D, R, callback=break_off, checkpoint=checkpoint, **options)
+    found = nmf_alpha(
+        D, R, callback=lambda at: seen.append(at.iteration), checkpoint=checkpoint, **options
+    )
+    assert seen[0] == 6
+    assert_allclose(found.V, nmf_alpha(X, R, solver="mue", **options).V, rtol=1e-10)
 
 
 def topics(n, d, r, seed):
