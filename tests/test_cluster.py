@@ -19,7 +19,7 @@ from marginparts import (
     margin_directions,
     nmf_alpha,
 )
-from marginparts.cluster._calls import ClusterError
+from marginparts.cluster._calls import ClusterError, Workers
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
@@ -105,6 +105,21 @@ def test_float32_stays_float32(client):
     )
     assert there.V.dtype == np.float32
     assert_allclose(there.V, here.V, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("solver", "calls"), [("mu", 1), ("mue", 3)])
+def test_round_trips_of_an_iteration(client, monkeypatch, solver, calls):
+    X, y = data()
+    X = np.tile(X, (1, 4000))  # so large that most iterations are not looked at
+    made, at_looks = [], []
+    call = Workers.call
+    monkeypatch.setattr(Workers, "call", lambda self, *step: made.append(step) or call(self, *step))
+    nmf_alpha(
+        on_cluster(X, [30]), R, S=margin_directions(X, y), lam=1.0, solver=solver, max_iter=30,
+        tol=0, random_state=0, callback=lambda progress: at_looks.append(len(made)),
+    )  # fmt: skip
+    look = 1
+    assert np.diff(at_looks).tolist() == [10 * calls + look] * 2
 
 
 def test_extreme_data_is_scaled_there_as_here(client):

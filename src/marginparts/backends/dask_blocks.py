@@ -7,6 +7,9 @@ A backend whose H and S are names for what the workers keep. An iteration is two
     update of H    V goes out, and ``T`` (2p, r); each block updates its rows, and what comes back
                    are the column sums of H (r,) and ``S.T @ H`` (2p, r), for the next update of V
 
+It is one call where updates of V begin at the V that the workers have, as without extrapolation:
+then the next numerators come back with an update of H.
+
 Whatever is not about blocks (V, the margin components) is done here, by a local backend.
 """
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import deepcopy
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
 
@@ -53,7 +57,7 @@ class SharedFactor:
     """V (d, r), here and on all workers; it is sent when they need it and it has changed."""
 
     def __init__(self, array: Any) -> None:
-        self.array, self.shape, self.is_sent = array, array.shape, False
+        self.array, self.shape, self.has_changed = array, array.shape, True
 
     def count_nonzero(self) -> int:
         """Count the entries that are not 0."""
@@ -64,22 +68,56 @@ class SharedFactor:
 
     def __setitem__(self, where: Any, other: SharedFactor) -> None:
         self.array[where] = other.array
-        self.is_sent = False
+        self.has_changed = True
+
+
+@dataclass
+class Told:
+    """What the workers said of H along with something else, so that they need not be asked.
+
+    Attributes
+    ----------
+    rebuilt : int
+        How often blocks had been made anew by then.
+    sums : tuple
+        The column sums (r,) and ``S.T @ H`` (2p, r).
+    numerators : tuple
+        A V, and the numerators (d, r) of its update.
+    nonzeros : int
+        The number of entries that are not 0.
+    """
+
+    rebuilt: int
+    sums: tuple[Array, Any] | None = None
+    numerators: tuple[SharedFactor, Array] | None = None
+    nonzeros: int | None = None
 
 
 class RemoteFactor:
-    """H (n, r), a name for blocks of rows on the workers, with the sums they last told."""
+    """H (n, r), a name for blocks of rows on the workers, with what is known of it here."""
 
-    def __init__(self, workers: DaskBackend, shape: tuple[int, int]) -> None:
-        self.backend, self.shape = workers, shape
-        self.name = next(workers.names)
-        self.sums: tuple[Array, Any] | None = None
-        self.rebuilt = 0
-        workers.caller.live.add(self.name)
+    def __init__(self, backend: DaskBackend, shape: tuple[int, int]) -> None:
+        self.caller, self.backend, self.shape = backend.caller, backend, shape
+        self.name = next(backend.names)
+        self.caller.live.add(self.name)
+        self.changed()
+
+    def changed(self) -> None:
+        """Forget what was told."""
+        self._told = Told(self.caller.rebuilt)
+
+    @property
+    def told(self) -> Told:
+        """What is known of it; nothing, if blocks were lost since."""
+        if self._told.rebuilt != self.caller.rebuilt:
+            self.changed()
+        return self._told
 
     def count_nonzero(self) -> int:
         """Count the entries that are not 0."""
-        return int(self.backend.caller.call("count_nonzero", self.name))
+        if self.told.nonzeros is None:
+            self.told.nonzeros = int(self.caller.call("count_nonzero", self.name))
+        return self.told.nonzeros
 
     def __deepcopy__(self, memo: Any) -> RemoteFactor:
         copied = RemoteFactor(self.backend, self.shape)
@@ -87,8 +125,8 @@ class RemoteFactor:
         return copied
 
     def __setitem__(self, where: Any, other: RemoteFactor) -> None:
-        self.backend.caller.later("copy", other.name, self.name)
-        self.sums, self.rebuilt = other.sums, other.rebuilt
+        self.caller.later("copy", other.name, self.name)
+        self._told = replace(other.told)
 
 
 class RemoteMatrix:
@@ -142,6 +180,8 @@ class DaskBackend:
     def __init__(self, caller: Caller, inner: Backend, sparse: bool, r: int) -> None:
         self.caller, self.inner, self.sparse, self.r = caller, inner, sparse, r
         self.names = count()
+        self.sent: SharedFactor | None = None  # the V that the workers have
+        self.numerators_follow = False  # whether the next V will be updated where it is
 
     def prepare(self, X: Any, like: Any = None) -> Any:
         """Take the data as it is on the workers; what is like it stays here."""
@@ -188,10 +228,10 @@ class DaskBackend:
 
     def sums_of(self, H: RemoteFactor) -> tuple[Array, Any]:
         """Return the column sums (r,) of H and ``S.T @ H`` (2p, r); mostly they are known."""
-        if H.sums is None or H.rebuilt != self.caller.rebuilt:
-            H.sums = self.caller.call("sums", H.name)
-            H.rebuilt = self.caller.rebuilt
-        return H.sums
+        if H.told.sums is None:
+            sums = self.caller.call("sums", H.name)
+            H.told.sums = sums
+        return H.told.sums
 
     def total(self, parts: Iterable[Any]) -> Any:
         """Return the sum of factors that are here."""
@@ -201,7 +241,7 @@ class DaskBackend:
         """Write the point ahead over ``before``."""
         if isinstance(now, RemoteFactor):
             self.caller.later("ahead", now.name, before.name, b, least)
-            before.sums = None
+            before.changed()
             return before
         return SharedFactor(self.inner.ahead(now.array, before.array, b, least))
 
@@ -214,7 +254,9 @@ class DaskBackend:
         if not isinstance(X, RemoteMatrix):
             return self.inner.divergence(X, _array(A), _array(B))
         self._send(B)
-        return float(self.caller.call("divergence", A.name))
+        divergence, nonzeros = self.caller.call("divergence", A.name)
+        A.told.nonzeros = nonzeros  # whoever looks at the loss asks for them next
+        return float(divergence)
 
     def half_step(
         self, X: Any, A: Any, B: Any, den: Any, *, weight: Any = None, also: Also | None = None,
@@ -226,20 +268,32 @@ class DaskBackend:
         self._send(B)
         new = RemoteFactor(self, A.shape) if out is None else out
         lam, T = (0.0, None) if plus is None else (plus.weight, self._plain(plus.T))
-        *sums, mass, worst = self.caller.call("step", A.name, new.name, lam, T, gauge)
-        new.sums, new.rebuilt = (sums[0], sums[1]), self.caller.rebuilt
+        *sums, mass, worst, numerators = self.caller.call(
+            "step", A.name, new.name, lam, T, gauge, self.numerators_follow
+        )
+        new.changed()
+        new.told.sums = sums[0], sums[1]
+        new.told.numerators = None if numerators is None else (B, numerators)
         return gauged(new, mass, worst) if gauge else Step(new)
 
     def _update_V(
         self, V: SharedFactor, H: RemoteFactor, den: Any, also: Also | None, out: Any, gauge: bool
     ) -> Step:
-        self._send(V)
-        numerator = self.inner.factor(self.caller.call("numerators", H.name))
+        numerator = self.inner.factor(self._numerators(V, H))
         if also is not None:
             numerator += also.weight * self.inner.ratio_matmul(also.X, V.array, also.B)
         room = None if out is None else out.array
         step = self.inner.finish(V.array, numerator, den, room, gauge)
         return step._replace(factor=SharedFactor(step.factor))
+
+    def _numerators(self, V: SharedFactor, H: RemoteFactor) -> Array:
+        """Return the numerators of V (d, r), which may have come with the last update of H."""
+        self.numerators_follow = self._is_sent(V)
+        at, numerators = H.told.numerators or (None, None)
+        if numerators is None or at is not V or V.has_changed:
+            self._send(V)
+            numerators = self.caller.call("numerators", H.name)
+        return numerators
 
     def finish(
         self, A: Any, numerator: Any, den: Any, out: Any = None, gauge: bool = False
@@ -249,9 +303,12 @@ class DaskBackend:
 
     def _send(self, V: SharedFactor) -> None:
         """Let the workers have V."""
-        if not V.is_sent:
+        if not self._is_sent(V):
             self.caller.share(V=self._plain(V.array))
-            V.is_sent = True
+            self.sent, V.has_changed = V, False
+
+    def _is_sent(self, V: SharedFactor) -> bool:
+        return V is self.sent and not V.has_changed
 
     def _plain(self, A: Any) -> Array:
         """Return a factor without the room that the kernels like."""

@@ -114,8 +114,13 @@ class Block:
         HS = None if self.S is None else self.inner.release(self.S.T @ H, r).astype(np.float64)
         return _host(self.inner.column_sums(H))[:r], HS
 
-    def step(self, name: int, to: int, lam: float, T: Any, gauge: bool) -> tuple[Any, ...]:
-        """Update H (eqs. 4 and 16); return its sums, its mass and its violation."""
+    def step(
+        self, name: int, to: int, lam: float, T: Any, gauge: bool, numerators: bool
+    ) -> tuple[Any, ...]:
+        """Update H (eqs. 4 and 16); return its sums, its mass and its violation.
+
+        The last thing returned are the numerators of V with the new H, if they are wanted.
+        """
         inner, V = self.inner, self.shard.V
         options: dict[str, Any] = {}
         if T is not None:
@@ -127,7 +132,8 @@ class Block:
             **options,
         )  # fmt: skip
         self.factors[to] = done.factor
-        return *self.sums(to), done.mass, done.mass * (done.violation or 0.0)
+        following = self.numerators(to) if numerators else None
+        return *self.sums(to), done.mass, done.mass * (done.violation or 0.0), following
 
     def _weight(self, lam: float) -> Any:
         """Return ``1 + lam * s`` (n,) where the kernels want it."""
@@ -137,11 +143,12 @@ class Block:
     def numerators(self, name: int) -> Array:
         """Return these rows' share in the numerator of V (d, r)."""
         found = self.inner.ratio_matmul(self.part.T, self.shard.V, self.factors[name])
-        return self.inner.release(found, self.shard.spec.r).astype(np.float64)
+        return self.inner.release(found, self.shard.spec.r)
 
-    def divergence(self, name: int) -> float:
-        """Return the I-divergence of these rows."""
-        return self.inner.divergence(self.part, self.factors[name], self.shard.V)
+    def divergence(self, name: int) -> tuple[float, int]:
+        """Return the I-divergence of these rows, and how many entries of H are not 0."""
+        divergence = self.inner.divergence(self.part, self.factors[name], self.shard.V)
+        return divergence, self.count_nonzero(name)
 
     def count_nonzero(self, name: int) -> int:
         """Count the entries of H that are not 0."""
@@ -254,7 +261,8 @@ def _for_the_wire(said: Any, dtype: Any) -> Any:
     """Send matrices in the type of the data; sums over rows stay in float64."""
     if isinstance(said, list | tuple):
         return type(said)(_for_the_wire(one, dtype) for one in said)
-    return said.astype(dtype) if isinstance(said, np.ndarray) and said.ndim == 2 else said
+    is_matrix = isinstance(said, np.ndarray) and said.ndim == 2
+    return said.astype(dtype, copy=False) if is_matrix else said
 
 
 @contextmanager
