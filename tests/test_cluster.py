@@ -239,7 +239,8 @@ def losses(seed, moments):
     Moments are seconds after the first look at the loss.
     """
     X, r = topics(20_000, 150, 10, seed), 10
-    options = {"solver": "mue", "max_iter": 150, "tol": 0, "random_state": seed}
+    # so many that the undisturbed fit has settled: it is not a race
+    options = {"solver": "mue", "max_iter": 300, "tol": 0, "random_state": seed}
     calm = nmf_alpha(X, r, **options).losses[-1]
     with local_cluster() as (cluster, client):
         pids = client.run(os.getpid)
@@ -276,7 +277,7 @@ def test_twenty_kills():
     with open(log, "w") as file:
         file.write("seed,killed_after,added_after,loss,undisturbed,relative\n")
         for seed in range(20):
-            moments = np.random.default_rng(1000 + seed).random(2) * 4
+            moments = np.random.default_rng(1000 + seed).random(2) * 6
             found, calm, killed = losses(seed, moments)
             when = f"{moments[0]:.2f}" if killed else "too late"
             worse = found / calm - 1

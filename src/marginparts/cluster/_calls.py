@@ -52,7 +52,7 @@ class Workers:
         self.shared: Shared = {}
         self.seen: dict[str, dict[str, int]] = {}
         self.editions = count()
-        self.clock = 0
+        self.clock = self.updates = 0
         self.rebuilt = 0
         self.live: set[int] = set()
         self.queue: list[tuple[Any, ...]] = []
@@ -76,13 +76,14 @@ class Workers:
     def call(self, *step: Any) -> Any:
         """Do something with all blocks, and return the sum of what they say."""
         self._look_for_workers()
-        order = Order(self.clock, tuple(sorted(self.live)), (*self.queue, step))
+        order = Order(self.clock, self.updates, tuple(sorted(self.live)), (*self.queue, step))
         tasks = {self._submit(worker, some, order): some for worker, some in self._by_worker()}
         for _ in range(_TRIES):
             last = self._tree(list(tasks))
             lost = self._wait(last, tasks)
             if not lost:
                 self.clock += 1
+                self.updates += step[0] == "step"
                 self.queue.clear()
                 self._note_what_was_seen(tasks)
                 return reduce(_shard.added, self.results)[-1]

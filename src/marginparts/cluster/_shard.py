@@ -21,8 +21,9 @@ from marginparts.backends._common import inverse_or_zero
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 from marginparts.solver import minimize
 
-#: Updates from a flat start that bring rows of H that were lost close to where they had been.
-_REBUILDING = 40
+#: Rows of H that were lost get as many updates from a flat start as they had had, within bounds.
+#: With many more, early in a fit, they would follow a V that is not good yet, and stay there.
+_FEWEST, _MOST = 5, 200
 
 #: What workers keep, by the worker's address and the fit.
 _shards: dict[tuple[str, str], Shard] = {}
@@ -64,10 +65,12 @@ Shared = dict[str, News]
 class Order(NamedTuple):
     """What is to be done: methods of `Block` with their arguments.
 
-    ``live`` are the factors that a block must have; ``clock`` is the number of orders before it.
+    ``live`` are the factors that a block must have; ``clock`` is the number of orders before it,
+    and ``updates`` that of updates of H.
     """
 
     clock: int
+    updates: int
     live: tuple[int, ...]
     steps: tuple[tuple[Any, ...], ...]
 
@@ -83,14 +86,14 @@ class Block:
         self.S: Any = None if S is None else inner.coefficients(S)
         self.factors: dict[int, Any] = {}
 
-    def rebuild(self, live: Sequence[int]) -> None:
-        """Find H again: its best value for the V at hand."""
+    def rebuild(self, live: Sequence[int], updates: int) -> None:
+        """Find H again, about as close to its best value for the V at hand as it was."""
         V, inner = self.shard.V, self.inner
         flat = inverse_or_zero(_host(inner.column_sums(V)), self.shard.spec.dtype)
         H = inner.factor(np.repeat(flat[None, : self.shard.spec.r], self.part.shape[0], axis=0))
         run = minimize(
             NMFAlphaProblem(inner, X=self.part), {"V": V, "H": H}, solver="mu",
-            max_iter=_REBUILDING, frozen=("V",), watch=False,
+            max_iter=min(max(updates, _FEWEST), _MOST), frozen=("V",), watch=False,
         )  # fmt: skip
         self.factors = {name: deepcopy(run.state["H"]) for name in live}
 
@@ -194,7 +197,7 @@ class Shard:
         S = None if S is None else S[rows]
         self.blocks[number] = found = Block(self, X, S, rows, order.clock)
         if order.live and self.V is not None:
-            found.rebuild(order.live)
+            found.rebuild(order.live, order.updates)
         return found
 
 
@@ -233,7 +236,7 @@ def take(spec: Spec, share: Share, shared: Shared, given: Any) -> None:
     with _here(spec) as shard:
         shard.see(shared)
         for number, first, X in zip(*share, strict=True):
-            block = shard.block(number, first, X, Order(clock, (), ()))
+            block = shard.block(number, first, X, Order(clock, 0, (), ()))
             block.factors = {name: shard.inner.factor(H) for name, H in factors.items()}
 
 
