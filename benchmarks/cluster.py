@@ -3,13 +3,14 @@
     python benchmarks/cluster.py [--workers 1 2 4]
 
 A matrix of 20 million nonzeros on local clusters of processes with one thread each, against the
-same update in this process with one thread (0 workers). The best of three rounds. The bytes are
+same update in this process with one thread (0 workers), in several rounds. The bytes are
 those of the loopback device, which carries everything here: client and scheduler, scheduler and
 workers, workers among them. Set against them is the formula of docs/scaling.md.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -22,8 +23,8 @@ from marginparts import nmf_alpha
 from marginparts._compiled import cores
 from records import Table
 
-COLUMNS = ("workers", "rows", "columns", "nonzeros", "rank", "milliseconds", "of_local", "speedup",
-           "wire_bytes", "formula_bytes", "dask", "distributed")  # fmt: skip
+COLUMNS = ("round", "workers", "rows", "columns", "nonzeros", "rank", "milliseconds", "wire_bytes",
+           "formula_bytes", "dask", "distributed")  # fmt: skip
 RANK = 128
 
 
@@ -38,7 +39,7 @@ def rows(seed: int, n: int, d: int, per_row: int) -> sp.csr_array:
 
 
 def measured(X: Any, r: int, iterations: int) -> tuple[float, float]:
-    """Return milliseconds and bytes of an iteration of ``mu``, between the last two looks."""
+    """Return milliseconds and bytes of an iteration of ``mu``: the best ten, the first aside."""
     stamps: list[tuple[int, float, int]] = []
 
     def note(progress: Any) -> None:
@@ -46,17 +47,13 @@ def measured(X: Any, r: int, iterations: int) -> tuple[float, float]:
         stamps.append((progress.iteration, time.perf_counter(), sent))
 
     nmf_alpha(
-        X,
-        r,
-        solver="mu",
-        max_iter=iterations,
-        tol=0,
-        random_state=0,
-        callback=note,
+        X, r, solver="mu", max_iter=iterations, tol=0, random_state=0, callback=note,
         backend="numba",
+    )  # fmt: skip
+    return min(
+        (1e3 * (end - begin) / (j - i), (after - before) / (j - i))
+        for (i, begin, before), (j, end, after) in itertools.pairwise(stamps)
     )
-    (i, begin, before), (j, end, after) = stamps[-2:]
-    return 1e3 * (end - begin) / (j - i), (after - before) / (j - i)
 
 
 def formula(workers: int, d: int, r: int, itemsize: int) -> int:
@@ -96,38 +93,38 @@ def in_this_process(shape: tuple[int, int, int, int], iterations: int) -> Any:
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="cluster sizes")
+    options.add_argument("--rounds", type=int, default=3)
     options = options.parse_args()
     import dask
     import distributed
 
     n, d, per_row = (20_000 if options.quick else 200_000), 10_000, 100
-    iterations, rounds = (20, 1) if options.quick else (40, 3)
+    iterations = 20 if options.quick else 40
     shape = max(options.workers), n, d, per_row
-    found: dict[int, list[Any]] = {workers: [] for workers in (0, *options.workers)}
-    for number in range(rounds):  # the machine has good and bad minutes: all of them get some
-        for workers, times in found.items():
-            run = on_cluster(workers, shape, iterations) if workers else (
-                in_this_process(shape, iterations))  # fmt: skip
-            times.append(run)
-            print(f"round {number + 1}, {workers} workers: {run[0]:.0f} ms", flush=True)
-    best = {workers: min(times) for workers, times in found.items()}
     table = Table("cluster", COLUMNS, options.quick)
-    for workers, (milliseconds, sent) in best.items():
-        measures = {
-            "of_local": round(milliseconds / best[0][0], 2),
-            "speedup": round(best[options.workers[0]][0] / milliseconds, 2),
-            "wire_bytes": round(sent),
-            "formula_bytes": formula(workers, d, RANK, 4),
-        }  # fmt: skip
-        table.add(
-            workers=workers, rows=n, columns=d, nonzeros=n * per_row, rank=RANK,
-            milliseconds=round(milliseconds, 1), dask=dask.__version__,
-            distributed=distributed.__version__, **(measures if workers else {}),
-        )  # fmt: skip
-        if workers:
-            print(f"{workers} workers: {milliseconds:.0f} ms an update, {measures}")
-        else:
-            print(f"this process, one thread: {milliseconds:.0f} ms an update")
+    facts = {
+        "rows": n, "columns": d, "nonzeros": n * per_row, "rank": RANK,
+        "dask": dask.__version__, "distributed": distributed.__version__,
+    }  # fmt: skip
+    found: dict[int, list[float]] = {workers: [] for workers in (0, *options.workers)}
+    for number in range(options.rounds):  # the machine has good and bad minutes: all get some
+        for workers, times in found.items():
+            wire = {}
+            if workers:
+                milliseconds, sent = on_cluster(workers, shape, iterations)
+                wire = {"wire_bytes": round(sent), "formula_bytes": formula(workers, d, RANK, 4)}
+            else:
+                milliseconds, _ = in_this_process(shape, iterations)
+            times.append(milliseconds)
+            table.add(round=number + 1, workers=workers, milliseconds=round(milliseconds, 1),
+                      **wire, **facts)  # fmt: skip
+            print(f"{workers} workers: {milliseconds:.0f} ms an update {wire or ''}", flush=True)
+    best = {workers: min(times) for workers, times in found.items()}
+    first = options.workers[0]
+    for workers in options.workers:
+        print(f"{workers} workers, best of {options.rounds}: {best[workers]:.0f} ms, "
+              f"{best[workers] / best[0]:.2f} of this process alone, "
+              f"{best[first] / best[workers]:.2f} x {first} workers")  # fmt: skip
 
 
 if __name__ == "__main__":
