@@ -1,6 +1,7 @@
 """Streams: what a step is, what is forgotten, what is kept, and that all of it can be resumed."""
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 
 import numba
@@ -146,8 +147,9 @@ def test_without_a_past_a_step_is_the_batch_method():
     how = settings()
     stream = Stream.begun(rows.X, codes, 2, seed=3).step(rows, how)
 
+    rows = replace(rows, lots=stream.memory.lots)
     duals, W = learn(rows, np.zeros((2, D)))
-    S = directions_of(Rows(rows.X, codes, duals, rows.weights), W, pseudo=False)
+    S = directions_of(replace(rows, duals=duals), W, pseudo=False)
     XS_mass = S.T @ X.sum(axis=1)
     S = S @ sp.diags_array(X.sum() / (4 * XS_mass))  # all components together have X's mass
     _, V = start_from("auto", rows.X, 4, 3, Labels(np.arange(2), codes))
@@ -224,7 +226,7 @@ def test_the_surest_unlabeled_rows_take_part_and_the_others_do_not():
     X, truth = counts(80)
     rows = Rows.arrived(sp.csr_array(X), hide(truth, 4), 2)
     duals, W = learn(rows, np.zeros((2, D)))
-    rows = Rows(rows.X, rows.codes, duals, rows.weights)
+    rows = replace(rows, duals=duals)
     plain, more = (directions_of(rows, W, pseudo).toarray() for pseudo in (False, True))
     assert_array_equal(plain[rows.labeled], more[rows.labeled])
     assert not plain[~rows.labeled].any()
@@ -396,10 +398,58 @@ def test_memory_does_not_grow_with_the_stream():
 
 def test_unlabeled_rows_leave_first_and_no_class_is_lost():
     codes = np.array([1, -1, 0, 0, 0, -1, 0, 0, -1])
-    rows = Rows.arrived(sp.csr_array(np.eye(9)), codes, 2)
+    lots = np.array([0.0, 0.9, 0.3, 0.2, 0.4, 0.1, 0.6, 0.5, 0.7])
+    rows = replace(Rows.arrived(sp.csr_array(np.eye(9)), codes, 2), lots=lots)
     left = [set(np.flatnonzero(rows.staying(most))) for most in range(9, 0, -1)]
     gone = [(a - b).pop() for a, b in pairwise(left)]
-    assert gone == [1, 5, 8, 2, 3, 4, 6, 0]  # the oldest first; of class 1 there is only one
+    assert gone == [5, 8, 1, 3, 2, 4, 7, 0]  # of class 1 there is only one
+
+
+def test_the_memory_is_a_sample_of_all_times():
+    """Whatever the order: the mean age of what stays is that of a fair sample."""
+    X = np.random.default_rng(0).random((2000, 3)) + 1
+    X[:, 0] = np.arange(2000)
+    model = make(memory=300, n_components=2).partial_fit(X)
+    came = model.stream_.memory.X[:, [0]].toarray().ravel() * model.stream_.scale
+    assert len(came) == 300
+    error = 2000 / np.sqrt(12 * 300)
+    assert abs(came.mean() - 1000) < 4 * error
+
+
+def test_rows_leave_the_earlier_the_less_they_count():
+    weights = np.where(np.arange(4000) < 2000, 0.25, 1.0)
+    lots = np.random.default_rng(0).random(4000)
+    rows = Rows.arrived(sp.csr_array((4000, 1)), np.full(4000, -1), 0)
+    stays = replace(rows, weights=weights, lots=lots).staying(400)
+    # among few, the chances are as the weights: one to four
+    assert 0.15 < stays[:2000].sum() / stays[2000:].sum() < 0.4
+
+
+@pytest.mark.parametrize("half_life", [None, 60.0])
+def test_what_the_learner_sees_again_keeps_to_its_duals(half_life):
+    """Rows are gone over again with every batch, and ``w+ - w-`` is the weight vector still."""
+    X, truth = counts(200, 3)
+    stream = make(memory=1000, half_life=half_life).partial_fit(X, truth).stream_
+    rows = stream.memory
+    assert len(rows) == 200
+    signed = rows.duals * rows.weights[:, None] * signs_of(rows.codes, 3)
+    assert_allclose(stream.W, signed.T @ hellinger(rows.X).toarray(), rtol=1e-9, atol=1e-12)
+
+
+def test_rows_that_wait_are_shown_and_change_nothing():
+    X, truth = counts(130, 3)
+    late = np.argsort(truth == 2, kind="stable")  # the third class comes last
+    X, y = X[late], truth[late]
+    model, silent = (make(batch_size=50) for _ in range(2))
+    for rows in (slice(0, 100), slice(100, 130)):
+        model.partial_fit(X[rows], y[rows])
+        silent.partial_fit(X[rows], y[rows])
+        model.predict(X)
+    assert len(model.stream_.pending) == 30
+    whole = make(batch_size=50).partial_fit(X[:100], y[:100])
+    whole.set_params(batch_size=30).partial_fit(X[100:], y[100:])
+    assert_array_equal(model.components_, whole.components_)
+    assert_array_equal(model.stream_.V, silent.stream_.V)
 
 
 def test_every_class_is_remembered_in_a_stream_sorted_by_class():

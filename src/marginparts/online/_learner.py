@@ -25,14 +25,16 @@ _SUREST = 0.5
 
 
 def learn(rows: Rows, W: Array) -> tuple[Array, Array]:
-    """Go once over the labeled rows, in their order.
+    """Go once over the labeled rows, by lot: rows that came before are seen again.
 
-    A class's learner begins with the batch that brings its first sample, so that it makes no
-    difference whether the class was declared before.
+    Otherwise a learner would keep to the classes that came last, and one that begins late would
+    never see those that came first. A class's learner begins with the batch that brings its first
+    sample, so that it makes no difference whether the class was declared before.
 
     Parameters
     ----------
     rows : Rows
+        With the dual coefficients of the learners so far.
     W : (c, d)
         One weight vector a class.
 
@@ -45,14 +47,14 @@ def learn(rows: Rows, W: Array) -> tuple[Array, Array]:
     from marginparts._online_duals import online_duals
 
     W, signs = W.copy(), signs_of(rows.codes, len(W))
-    seen = hellinger(rows.X)
-    duals = np.zeros(signs.shape)
+    seen, duals = hellinger(rows.X), rows.duals.copy()
+    order = np.argsort(rows.lots, kind="stable")
     for k in np.flatnonzero(W.any(axis=1) | (signs > 0).any(axis=0)):
-        known = np.flatnonzero(signs[:, k])
-        duals[:, k] = online_duals(
-            seen.indptr, seen.indices, seen.data, np.ascontiguousarray(signs[:, k]), known, True,
-            False, _LONGEST, W[k],
+        steps = online_duals(
+            seen.indptr, seen.indices, seen.data, np.ascontiguousarray(signs[:, k]),
+            order[signs[order, k] != 0], True, False, _LONGEST, W[k],
         )  # fmt: skip
+        duals[:, k] += steps / rows.weights  # forgetting is in the weights, and not in the duals
     return duals, W
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,17 +30,21 @@ class Rows:
         Dual coefficients of each class's online learner; zero where a label is unknown.
     weights : (m,) array
         What forgetting has left of each row; 1 when it comes.
+    lots : (m,) array
+        A number between 0 and 1 that was drawn for each row: who stays in the memory.
     """
 
     X: Any
     codes: NDArray[np.int64]
     duals: Array
     weights: Array
+    lots: Array
 
     @classmethod
     def arrived(cls, X: Any, codes: NDArray[np.int64], c: int) -> Rows:
         """Return new rows, of which no learner has heard yet."""
-        return cls(X, codes, np.zeros((X.shape[0], c)), np.ones(X.shape[0]))
+        m = X.shape[0]
+        return cls(X, codes, np.zeros((m, c)), np.ones(m), np.ones(m))
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -68,17 +72,14 @@ class Rows:
 
     def take(self, rows: NDArray[Any] | slice) -> Rows:
         """Return some of the rows."""
-        return Rows(self.X[rows], self.codes[rows], self.duals[rows], self.weights[rows])
+        return Rows(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def then(self, later: Rows) -> Rows:
         """Return these rows and later ones."""
         X = sp.csr_array(sp.vstack([self.X, later.X], format="csr"))
+        others = [field.name for field in fields(self)][1:]
         return Rows(
-            X,
-            *(
-                np.concatenate([getattr(self, name), getattr(later, name)])
-                for name in ("codes", "duals", "weights")
-            ),
+            X, *(np.concatenate([getattr(self, name), getattr(later, name)]) for name in others)
         )
 
     def faded(self, rho: float) -> Rows:
@@ -95,22 +96,29 @@ class Rows:
     def staying(self, most: int) -> NDArray[np.bool_]:
         """Mask (m,) of the rows that may stay where there is room for so many.
 
-        Faint rows leave. Of the others unlabeled ones leave first, the oldest before the newer;
-        then the oldest labeled ones of the class that has the most, so that none is lost.
+        Faint rows leave. Of the others unlabeled ones leave first, then those of the class that
+        has the most, so that none is lost. Among equals it is by lot: what stays is a sample of
+        all that came, whatever its order. Older rows are the likelier to leave the less they count.
         """
         stays = self.weights > _FAINT
         surplus = int(stays.sum()) - most
         if surplus > 0:
-            newer = np.where(self.labeled, self._newer_of_class(), 0)
-            order = np.lexsort((-newer, self.labeled))  # stable: the oldest first
+            rank = np.where(self.labeled, self._better_of_class(), 0)
+            order = np.lexsort((self._luck, -rank, self.labeled))
             stays[order[stays[order]][:surplus]] = False
         return stays
 
-    def _newer_of_class(self) -> NDArray[np.intp]:
-        """Return how many newer rows of the same class there are (m,)."""
+    @property
+    def _luck(self) -> Array:
+        """How likely each row is to stay (m,): the largest k are a weighted sample of size k."""
+        return np.log(np.maximum(self.lots, np.finfo(float).tiny)) / self.weights
+
+    def _better_of_class(self) -> NDArray[np.intp]:
+        """Return how many rows of the same class have more luck (m,)."""
         group = self.codes if self.codes.ndim == 1 else self.labeled.astype(np.intp)
-        newer = np.empty(len(self), dtype=np.intp)
+        order = np.argsort(-self._luck, kind="stable")
+        better = np.empty(len(self), dtype=np.intp)
         for k in np.unique(group):
-            members = np.flatnonzero(group == k)
-            newer[members] = np.arange(len(members))[::-1]
-        return newer
+            members = order[group[order] == k]
+            better[members] = np.arange(len(members))
+        return better

@@ -74,6 +74,8 @@ class Stream:
     scale : float
         A power of two that keeps extreme data within range.
     seed : int
+    steps : int
+        The number of batches taken in.
     """
 
     pending: Rows
@@ -84,6 +86,7 @@ class Stream:
     labels_at_start: NDArray[np.int64]
     scale: float
     seed: int
+    steps: int = 0
 
     @classmethod
     def begun(cls, X: Any, codes: NDArray[np.int64], c: int, seed: int) -> Stream:
@@ -115,7 +118,8 @@ class Stream:
     def view(self, how: Settings) -> View:
         """Return what the stream has to say now. It is made once, and not a part of the stream.
 
-        Before the first batch is full, a step with the rows that wait shows what there is.
+        Rows that wait for a batch to be full take part: what is shown is the stream after a step
+        with them, which it does not take.
         """
         known = self.__dict__.get("_view")
         if known is None or known[0] != how:
@@ -124,14 +128,12 @@ class Stream:
         return known[1]
 
     def _look(self, how: Settings) -> View:
-        if self.V is None:
-            nothing = self.pending.take(slice(0))
-            return replace(self.step(self.pending, how), pending=nothing)._look(how)
-        unscaled = self.memory.X * self.memory.X.dtype.type(self.scale)
-        rows = replace(self.memory, X=unscaled).then(self.pending)
-        rows = rows.take(np.flatnonzero(rows.labeled))
+        shown = self.step(self.pending, how) if len(self.pending) or self.V is None else self
+        rows = shown.memory.take(np.flatnonzero(shown.memory.labeled))
+        unscaled = rows.X * rows.X.dtype.type(self.scale)
         labels = Labels(np.arange(len(self.W)), rows.codes)
-        return View(self.V, rows.X, labels, how.map_iter, how.C, how.normalize, how.backend)
+        assert shown.V is not None, "there was a step"
+        return View(shown.V, unscaled, labels, how.map_iter, how.C, how.normalize, how.backend)
 
     def step(self, new: Rows, how: Settings) -> Stream:
         """Take a batch in.
@@ -146,10 +148,12 @@ class Stream:
         -------
         Stream
         """
-        new = replace(new, X=new.X * new.X.dtype.type(1 / self.scale))
+        lots = np.random.default_rng([self.seed, self.steps]).random(len(new))
+        new = replace(new, X=new.X * new.X.dtype.type(1 / self.scale), lots=lots)
         rho = 1.0 if how.half_life is None else 0.5 ** (len(new) / how.half_life)
-        duals, W = learn(new, rho * self.W)
-        rows = self.memory.faded(rho).then(replace(new, duals=duals))
+        rows = self.memory.faded(rho).then(new)
+        duals, W = learn(rows, rho * self.W)
+        rows = replace(rows, duals=duals)
         past = self.past
         if past is None:
             past = Past.none(rows.X.shape[1], how.n_components, len(W))
@@ -164,6 +168,7 @@ class Stream:
         return replace(
             self, V=V, past=past.joined_by(rows.take(gone), V, H[gone], kernels),
             memory=rows.take(stays), W=W, labels_at_start=begun.labels_at_start,
+            steps=self.steps + 1,
         )  # fmt: skip
 
     def _begun(self, rows: Rows, past: Past, how: Settings, kernels: Backend) -> _Begun:

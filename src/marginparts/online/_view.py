@@ -16,7 +16,7 @@ from marginparts.geometry import gram_root
 from marginparts.labels import Labels
 from marginparts.linear_head import Head, fit_head
 
-#: The newest labeled rows on which lengths of codes are compared, and the folds.
+#: Labeled rows on which lengths of codes are compared, at most, and the folds.
 _COMPARED, _FOLDS = 1000, 2
 
 
@@ -62,11 +62,12 @@ class View:
         """Whether the SVM sees each code with length 1, or all codes scaled alike."""
         if self.normalize is not None:
             return self.normalize
-        newest = np.arange(self.X.shape[0])[-_COMPARED:]
-        folds = folds_of(self.labels.take(newest), seed=0, n_splits=_FOLDS)
+        m = self.X.shape[0]
+        some = np.linspace(0, m - 1, min(m, _COMPARED)).astype(int)  # of all times
+        folds = folds_of(self.labels.take(some), seed=0, n_splits=_FOLDS)
         if not folds:
             return True
-        Z = self.codes(self.X[newest])
+        Z = self.codes(self.X[some])
         each, alike = (
             np.mean([fold.score(Z, self.C, normalize=choice) for fold in folds])
             for choice in (True, False)
