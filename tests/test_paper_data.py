@@ -32,6 +32,7 @@ from marginparts.datasets import (
     fetch,
     load_paper_data,
 )
+from realdata import FOLDER, REAL, real_data
 
 NAMES = ["mnist", "news", "aviation", "aviation-500", "aviation-counts"]
 PACK = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}
@@ -625,21 +626,8 @@ def test_aviation_is_checked_by_its_number_of_documents(small, monkeypatch, tmp_
 
 # ---- the real data
 
-REAL = os.environ.get("MARGINPARTS_DATA", "")
-real = [
-    pytest.mark.realdata,
-    pytest.mark.skipif(not REAL, reason="MARGINPARTS_DATA names no folder of data"),
-]
 
-
-def real_data(name):
-    try:
-        return load_paper_data(name, REAL)
-    except MissingDataError as error:
-        pytest.skip(str(error))
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=real) for name in NAMES])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=REAL) for name in NAMES])
 def test_real_sizes_are_those_of_the_catalog(name):
     data, entry = real_data(name), PAPER_DATA[name]
     n = entry.n_train + entry.n_validation
@@ -657,7 +645,7 @@ def test_real_sizes_are_those_of_the_catalog(name):
 
 
 class TestReal:
-    pytestmark = real
+    pytestmark = REAL
 
     def test_mnist(self):
         data = real_data("mnist")
@@ -693,7 +681,7 @@ class TestReal:
         assert (data.X_train.sum(), data.X_test.sum()) == (409167, 137240)
         # the words that both variants have must agree, which they do if the rows are right
         words = real_data("aviation-500")
-        rows = np.load(Path(REAL) / "siam2007" / "test_subset_rows.npy")
+        rows = np.load(Path(FOLDER) / "siam2007" / "test_subset_rows.npy")
         assert_array_equal(data.y_test, words.y_test[rows])
         _, ours, theirs = np.intersect1d(
             data.feature_names, words.feature_names, return_indices=True
@@ -705,7 +693,7 @@ class TestReal:
 
     def test_mnist_has_its_published_checksums(self, monkeypatch, tmp_path):
         real_data("mnist")
-        home = (Path(REAL) / "mnist").as_uri()
+        home = (Path(FOLDER) / "mnist").as_uri()
         local = tuple(
             replace(source, urls=(f"{home}/{source.file}",)) for source in download.SOURCES["mnist"]
         )
@@ -715,7 +703,7 @@ class TestReal:
     @pytest.mark.slow
     def test_news_comes_out_of_its_archive_as_it_is_here(self, monkeypatch, tmp_path):
         real_data("news")
-        here = Path(REAL) / "20newsgroups"
+        here = Path(FOLDER) / "20newsgroups"
         files = {}
         for part in ("train", "test"):
             X = sp.load_npz(here / f"{part}_counts.npz").tocoo()

@@ -5,21 +5,16 @@ import os
 from pathlib import Path
 
 import numpy as np
-import pytest
 from sklearn.svm import LinearSVC
 
 from marginparts import NMFAlphaClassifier, OnlineNMFAlphaClassifier
 from marginparts.datasets import load_paper_data
 from marginparts.weighting import l2_log
+from realdata import REAL
 
 FOLDER = Path(os.environ.get("MARGINPARTS_DATA", "")) / "mnist"
 
-pytestmark = [
-    pytest.mark.realdata,
-    pytest.mark.skipif(
-        "MARGINPARTS_DATA" not in os.environ, reason="MARGINPARTS_DATA names no folder of data"
-    ),
-]
+pytestmark = REAL
 
 
 def read(name, header, shape):
@@ -50,15 +45,22 @@ def test_mnist_with_two_percent_of_labels_beats_the_raw_svm_by_a_point():
 
 
 def test_one_pass_over_the_news_is_within_two_points_of_the_batch_fit():
-    """The batch fit on these labels is at 78.5 %: `benchmarks/results/online.csv`."""
+    """The batch fit on these labels is at 78.5 %: `benchmarks/results/online.csv`.
+
+    On average over orders: one alone is lucky or not by half a point. The last is by class.
+    """
     news = load_paper_data("news")
     X, X_test = (l2_log(counts.astype(np.float32)) for counts in (news.X_train, news.X_test))
-    y = np.full(X.shape[0], -1)
-    known = np.random.default_rng(0).permutation(len(y))[: round(0.2 * len(y))]
+    n = X.shape[0]
+    y = np.full(n, -1)
+    known = np.random.default_rng(0).permutation(n)[: round(0.2 * n)]
     y[known] = news.y_train[known]
-    order = np.random.default_rng(1).permutation(len(y))
-    model = OnlineNMFAlphaClassifier(64, random_state=0)
-    for start in range(0, len(y), 500):
-        rows = order[start : start + 500]
-        model.partial_fit(X[rows], y[rows])
-    assert model.score(X_test, news.y_test) > 0.785 - 0.02
+    shuffled = [np.random.default_rng(seed).permutation(n) for seed in (1, 2, 3)]
+    scores = []
+    for order in (*shuffled, np.argsort(news.y_train, kind="stable")):
+        model = OnlineNMFAlphaClassifier(64, random_state=0)
+        for rows in np.split(order, range(500, n, 500)):
+            model.partial_fit(X[rows], y[rows])
+        scores.append(model.score(X_test, news.y_test))
+    assert np.mean(scores[:3]) > 0.785 - 0.02
+    assert scores[3] > 0.785 - 0.03

@@ -258,24 +258,33 @@ def _iterate(
     Two arrays serve a factor with momentum: the point ahead is written over the value before, and
     the new value over that.
     """
+    points = {} if momentum is None else _points_ahead(problem, state, blocks, momentum)
     residual = 0.0
-    if momentum is not None:
-        momentum.advance()
     for block in blocks:
-        out: Array | None
-        now = state[block]
-        point, out = state, now  # in place, without momentum
-        if momentum is not None:
-            before = momentum.before.get(block)
-            momentum.before[block] = now
-            out = None
-            if before is not None:
-                out = problem.ahead(now, before, momentum.b, momentum.least)
-                point = {**state, block: out}
+        out = points.get(block) if momentum is not None else state[block]  # else in place
+        point = {**state, block: points[block]} if block in points else state
         result: Step = step(point, block, out=out, gauge=gauge)
         state = {**state, block: result.factor}
         residual = max(residual, result.violation or 0.0)
     return state, residual
+
+
+def _points_ahead(
+    problem: Problem, state: State, blocks: list[str], momentum: Momentum
+) -> dict[str, Array]:
+    """Begin an iteration: return the point ahead of each factor that has a value before.
+
+    No point depends on another factor's update. All of them at once, because a backend that has to
+    ask others for what it needs can then ask once.
+    """
+    momentum.advance()
+    points = {}
+    for block in blocks:
+        now, before = state[block], momentum.before.get(block)
+        momentum.before[block] = now
+        if before is not None:
+            points[block] = problem.ahead(now, before, momentum.b, momentum.least)
+    return points
 
 
 def _looks_every(state: State, solver: str) -> int:

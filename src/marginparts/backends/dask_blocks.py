@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
@@ -40,8 +41,8 @@ class Caller(Protocol):
         """Send something to all workers, once."""
         ...
 
-    def later(self, *step: Any) -> None:
-        """Do something together with the next call."""
+    def later(self, *step: Any, then: Any = None) -> None:
+        """Do something together with the next call, and tell ``then`` what it came to."""
         ...
 
     def call(self, *step: Any) -> Any:
@@ -79,8 +80,10 @@ class Told:
     ----------
     rebuilt : int
         How often blocks had been made anew by then.
-    sums : tuple
-        The column sums (r,) and ``S.T @ H`` (2p, r).
+    sums : (r,) array
+        The column sums.
+    margin_codes : (2p, r) array
+        ``S.T @ H``.
     numerators : tuple
         A V, and the numerators (d, r) of its update.
     nonzeros : int
@@ -88,7 +91,8 @@ class Told:
     """
 
     rebuilt: int
-    sums: tuple[Array, Any] | None = None
+    sums: Array | None = None
+    margin_codes: Array | None = None
     numerators: tuple[SharedFactor, Array] | None = None
     nonzeros: int | None = None
 
@@ -158,7 +162,7 @@ class RemoteCoefficients:
         """Return ``S.T @ H`` (2p, r), or the product of S with a vector."""
         if not self.transposed:
             return self.S @ B
-        return self.backend.inner.factor(self.backend.sums_of(B)[1])
+        return self.backend.inner.factor(self.backend.told_of(B, "margin_codes"))
 
 
 class DaskBackend:
@@ -180,6 +184,7 @@ class DaskBackend:
     def __init__(self, caller: Caller, inner: Backend, sparse: bool, r: int) -> None:
         self.caller, self.inner, self.sparse, self.r = caller, inner, sparse, r
         self.names = count()
+        self.is_supervised = False
         self.sent: SharedFactor | None = None  # the V that the workers have
         self.numerators_follow = False  # whether the next V will be updated where it is
 
@@ -198,6 +203,7 @@ class DaskBackend:
             return self.inner.coefficients(S)
         S = sp.csr_array(S)
         self.caller.share(S=S)
+        self.is_supervised = True
         return RemoteCoefficients(S, self)
 
     def factor(self, A: Any, rows_of: Any = None) -> Any:
@@ -222,16 +228,16 @@ class DaskBackend:
         """Return the sums over rows in float64."""
         if isinstance(A, RemoteFactor):
             sums = np.zeros(self.inner.factor(np.zeros((1, self.r))).shape[1])
-            sums[: self.r] = self.sums_of(A)[0]
+            sums[: self.r] = self.told_of(A, "sums")
             return sums
         return self.inner.column_sums(A.array if isinstance(A, SharedFactor) else A)
 
-    def sums_of(self, H: RemoteFactor) -> tuple[Array, Any]:
-        """Return the column sums (r,) of H and ``S.T @ H`` (2p, r); mostly they are known."""
-        if H.told.sums is None:
-            sums = self.caller.call("sums", H.name)
-            H.told.sums = sums
-        return H.told.sums
+    def told_of(self, H: RemoteFactor, what: str) -> Any:
+        """Return the column sums of H (``sums``) or ``S.T @ H``; mostly they are known."""
+        if getattr(H.told, what) is None:
+            found = self.caller.call(what, H.name)
+            setattr(H.told, what, found)
+        return getattr(H.told, what)
 
     def total(self, parts: Iterable[Any]) -> Any:
         """Return the sum of factors that are here."""
@@ -242,6 +248,10 @@ class DaskBackend:
         if isinstance(now, RemoteFactor):
             self.caller.later("ahead", now.name, before.name, b, least)
             before.changed()
+            if self.is_supervised:  # its update asks for them, after the next call
+                told = before.told
+                then = partial(setattr, told, "margin_codes")
+                self.caller.later("margin_codes", before.name, then=then)
             return before
         return SharedFactor(self.inner.ahead(now.array, before.array, b, least))
 
@@ -268,11 +278,11 @@ class DaskBackend:
         self._send(B)
         new = RemoteFactor(self, A.shape) if out is None else out
         lam, T = (0.0, None) if plus is None else (plus.weight, self._plain(plus.T))
-        *sums, mass, worst, numerators = self.caller.call(
+        sums, codes, mass, worst, numerators = self.caller.call(
             "step", A.name, new.name, lam, T, gauge, self.numerators_follow
         )
         new.changed()
-        new.told.sums = sums[0], sums[1]
+        new.told.sums, new.told.margin_codes = sums, codes
         new.told.numerators = None if numerators is None else (B, numerators)
         return gauged(new, mass, worst) if gauge else Step(new)
 

@@ -55,7 +55,7 @@ class Workers:
         self.clock = self.updates = 0
         self.rebuilt = 0
         self.live: set[int] = set()
-        self.queue: list[tuple[Any, ...]] = []
+        self.queue: list[tuple[tuple[Any, ...], Any]] = []
         self.owner: dict[int, str] = {}
         self.results: list[Any] = []
         self._looked = 0.0
@@ -69,14 +69,15 @@ class Workers:
                 # as the result of a task it can be made again, wherever it was lost
                 self.shared[name] = News(next(self.editions), self._submitted(_shard.keep, value))
 
-    def later(self, *step: Any) -> None:
-        """Do something together with the next call."""
-        self.queue.append(step)
+    def later(self, *step: Any, then: Any = None) -> None:
+        """Do something together with the next call, and tell ``then`` what it came to."""
+        self.queue.append((step, then))
 
     def call(self, *step: Any) -> Any:
         """Do something with all blocks, and return the sum of what they say."""
         self._look_for_workers()
-        order = Order(self.clock, self.updates, tuple(sorted(self.live)), (*self.queue, step))
+        steps = *(before for before, _ in self.queue), step
+        order = Order(self.clock, self.updates, tuple(sorted(self.live)), steps)
         tasks = {self._submit(worker, some, order): some for worker, some in self._by_worker()}
         for _ in range(_TRIES):
             last = self._tree(list(tasks))
@@ -84,9 +85,13 @@ class Workers:
             if not lost:
                 self.clock += 1
                 self.updates += step[0] == "step"
-                self.queue.clear()
                 self._note_what_was_seen(tasks)
-                return reduce(_shard.added, self.results)[-1]
+                *earlier, last_said = reduce(_shard.added, self.results)
+                for (_, then), said in zip(self.queue, earlier, strict=True):
+                    if then is not None:
+                        then(said)
+                self.queue.clear()
+                return last_said
             tasks = self._resubmitted(tasks, lost, order)
         raise ClusterError("Workers of the cluster died over and over; the fit was given up.")
 

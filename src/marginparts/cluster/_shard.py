@@ -111,11 +111,16 @@ class Block:
         factors = self.factors
         factors[before] = self.inner.ahead(factors[now], factors[before], b, least)
 
-    def sums(self, name: int) -> tuple[Array, Any]:
-        """Return the column sums (r,) of H and ``S.T @ H`` (2p, r)."""
-        H, r = self.factors[name], self.shard.spec.r
-        HS = None if self.S is None else self.inner.release(self.S.T @ H, r).astype(np.float64)
-        return _host(self.inner.column_sums(H))[:r], HS
+    def sums(self, name: int) -> Array:
+        """Return the column sums (r,) of H."""
+        return _host(self.inner.column_sums(self.factors[name]))[: self.shard.spec.r]
+
+    def margin_codes(self, name: int) -> Array | None:
+        """Return ``S.T @ H`` (2p, r)."""
+        if self.S is None:
+            return None
+        found = self.inner.release(self.S.T @ self.factors[name], self.shard.spec.r)
+        return found.astype(np.float64)
 
     def step(
         self, name: int, to: int, lam: float, T: Any, gauge: bool, numerators: bool
@@ -136,7 +141,8 @@ class Block:
         )  # fmt: skip
         self.factors[to] = done.factor
         following = self.numerators(to) if numerators else None
-        return *self.sums(to), done.mass, done.mass * (done.violation or 0.0), following
+        worst = done.mass * (done.violation or 0.0)
+        return self.sums(to), self.margin_codes(to), done.mass, worst, following
 
     def _weight(self, lam: float) -> Any:
         """Return ``1 + lam * s`` (n,) where the kernels want it."""
