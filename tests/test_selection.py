@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from marginparts import folds, selection
 from marginparts.folds import labeled_folds
 from marginparts.labels import encode_labels
-from marginparts.selection import DEFAULT, Grid, Setting, choose
+from marginparts.selection import DEFAULT, Grid, Setting, _choosing, choose
 
 SMALL = Grid((3,), lam=(1.0, 10.0), map_iter=(5, 15), normalize=(True,), C=(0.1, 1.0, 10.0))
 
@@ -99,8 +99,8 @@ def test_one_factorization_serves_every_map_and_every_svm(monkeypatch):
         weights.extend(lams)
         return factorize_path(*args, lams=lams, **kwargs)
 
-    factorize_path = selection.factorize_path
-    monkeypatch.setattr(selection, "factorize_path", counted)
+    factorize_path = _choosing.factorize_path
+    monkeypatch.setattr(_choosing, "factorize_path", counted)
     X, y = two_blocks()
     choose(X, encode_labels(y), SMALL)
     assert sorted(weights) == [1.0] * 5 + [10.0] * 5
@@ -119,7 +119,7 @@ def test_hidden_labels_never_reach_the_directions():
 
 
 def test_nothing_is_tried_when_nothing_is_left_to_choose(monkeypatch):
-    monkeypatch.setattr(selection, "factorize_path", lambda *args, **kwargs: pytest.fail("tried"))
+    monkeypatch.setattr(_choosing, "factorize_path", lambda *args, **kwargs: pytest.fail("tried"))
     X, y = two_blocks()
     grid = Grid((5,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
     assert choose(X, encode_labels(y), grid).best == Setting(5, 7.0, 9, False, 0.3)
@@ -166,8 +166,8 @@ def test_a_hopeless_rank_is_dropped_and_costs_nothing_more(monkeypatch):
         ranks.append(V.shape[1])
         return factorize_path(X, H, V, **kwargs)
 
-    factorize_path = selection.factorize_path
-    monkeypatch.setattr(selection, "factorize_path", counted)
+    factorize_path = _choosing.factorize_path
+    monkeypatch.setattr(_choosing, "factorize_path", counted)
     X, y = two_blocks(n=200, labeled=160)
     grid = SMALL._replace(n_components=(1, 2))  # unit codes of one part are all alike
     choice = choose(X, encode_labels(y), grid)
@@ -210,7 +210,7 @@ def test_a_race_that_ends_at_once_gives_the_defaults():
 
 
 def test_many_unlabeled_rows_are_not_all_needed(monkeypatch):
-    monkeypatch.setattr(selection, "_ENOUGH_ROWS", 10)
+    monkeypatch.setattr(_choosing, "_ENOUGH_ROWS", 10)
     X, y = two_blocks(n=60, labeled=20)
     rows = selection.enough_rows(encode_labels(y), seed=0)
     assert len(rows) == 30

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from marginparts._types import Array
 from marginparts.checkpoint import Notes
+from marginparts.selection._choice import Choice, HeldOut
+from marginparts.selection._settings import Setting
 
 #: The codes that run against each other: n_components, lam, map_iter.
 Candidate = tuple[int, float, int]
@@ -55,8 +57,15 @@ def read_standing(notes: Notes) -> Standing:
     return Standing(tree["trials"], tree["fold"], tree["done"], running, scores, codes)
 
 
-def choice_notes(choice: Any) -> Notes:
+def choice_notes(choice: Choice) -> Notes:
     """Return a `Choice` as notes."""
     arrays = {} if choice.held_out is None else choice.held_out._asdict()
     scores = [[list(setting), values] for setting, values in choice.scores.items()]
     return Notes({"best": list(choice.best), "scores": scores}, arrays)
+
+
+def read_choice(notes: Notes) -> Choice:
+    """Return the choice that was noted."""
+    scores = {Setting(*names): values for names, values in notes.tree["scores"]}
+    held_out = HeldOut(**notes.arrays) if notes.arrays else None  # type: ignore[arg-type]
+    return Choice(Setting(*notes.tree["best"]), scores, held_out)

@@ -1,0 +1,36 @@
+"""Choosing the rank, lam, C and the map on the labeled samples: a race over folds."""
+
+from marginparts.selection._choice import Choice, HeldOut, best_of, standard_error
+from marginparts.selection._choosing import choose, codes_by_map, enough_rows
+from marginparts.selection._settings import (
+    C_GRID,
+    DEFAULT,
+    LAM_GRID,
+    LAM_GRID_SEVERAL,
+    MAP_GRID,
+    NORMALIZE_GRID,
+    Grid,
+    Setting,
+    default_for,
+    usual_ranks,
+)
+
+__all__ = [
+    "C_GRID",
+    "DEFAULT",
+    "LAM_GRID",
+    "LAM_GRID_SEVERAL",
+    "MAP_GRID",
+    "NORMALIZE_GRID",
+    "Choice",
+    "Grid",
+    "HeldOut",
+    "Setting",
+    "best_of",
+    "choose",
+    "codes_by_map",
+    "default_for",
+    "enough_rows",
+    "standard_error",
+    "usual_ranks",
+]

@@ -1,0 +1,61 @@
+"""What can be chosen, and what is taken unless something else is clearly better."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from marginparts.labels import Labels
+
+#: What is tried for each parameter left to choose.
+LAM_GRID = (0.3, 1.0, 3.0, 10.0)
+#: Where samples have several labels, many are rare, and the components of rare labels are noisy.
+LAM_GRID_SEVERAL = (0.1, 0.3, 1.0, 3.0)
+MAP_GRID = (5, 15, 40, 100)
+NORMALIZE_GRID = (True, False)
+C_GRID = (0.1, 0.5, 2.0, 10.0)
+
+
+class Setting(NamedTuple):
+    """One candidate: codes (n_components, lam, map_iter) and an SVM on them (normalize, C)."""
+
+    n_components: int
+    lam: float
+    map_iter: int
+    normalize: bool
+    C: float
+
+
+DEFAULT = Setting(n_components=32, lam=3.0, map_iter=40, normalize=True, C=2.0)
+
+
+def default_for(labels: Labels) -> Setting:
+    """Return the setting that is taken unless another is clearly better."""
+    return DEFAULT._replace(lam=0.3) if labels.multilabel else DEFAULT
+
+
+class Grid(NamedTuple):
+    """Candidates for each parameter; a single entry fixes it."""
+
+    n_components: tuple[int, ...] = (DEFAULT.n_components,)
+    lam: tuple[float, ...] = LAM_GRID
+    map_iter: tuple[int, ...] = MAP_GRID
+    normalize: tuple[bool, ...] = NORMALIZE_GRID
+    C: tuple[float, ...] = C_GRID
+
+    def fallback(self, default: Setting = DEFAULT) -> Setting:
+        """Return the defaults, where they are candidates."""
+        values: list[Any] = [d if d in g else g[0] for g, d in zip(self, default, strict=True)]
+        return Setting(*values)
+
+
+def usual_ranks(labels: Labels, shape: tuple[int, int]) -> tuple[int, ...]:
+    """Return the numbers of parts to try: the classes' number (8 at least), its double, ...
+
+    Up to 128, or twice the classes, and up to half the samples or columns where that is more than
+    the first number. With few labels not many more than these: they could not tell the difference.
+    """
+    base = max(8, len(labels.classes))
+    few_labels = max(2 * int(labels.labeled.sum()), base)
+    most = min(max(128, 2 * base), max(min(shape) // 2, 1), few_labels)
+    ranks = tuple(base * 2**k for k in range(5) if base * 2**k <= most)
+    return ranks or (min(base, *shape),)
