@@ -189,8 +189,9 @@ def test_online_duals_are_those_of_the_learner_with_a_weight_vector(how, seed):
     rows = sp.csr_array(X)
     w = np.zeros(X.shape[1])
     alpha = online_duals(
-        rows.indptr, rows.indices, rows.data, y, order, how == "pa", how == "averaged", 0.3, w
-    )
+        rows.indptr, rows.indices, rows.data, y, order, how == "pa", how == "averaged",
+        np.full(len(y), 0.3), w,
+    )  # fmt: skip
     assert (alpha >= 0).all()
     if how != "averaged":
         assert_allclose(w, X.T @ (alpha * y), atol=1e-12)

@@ -147,8 +147,9 @@ def test_without_a_past_a_step_is_the_batch_method():
     how = settings()
     stream = Stream.begun(rows.X, codes, 2, seed=3).step(rows, how)
 
-    rows = replace(rows, lots=stream.memory.lots)
-    duals, W = learn(rows, np.zeros((2, D)))
+    rng = np.random.default_rng([3, 0])
+    rng.random(40)  # the lots
+    duals, W = learn(rows, np.zeros((2, D)), rng.permutation(40))
     S = directions_of(replace(rows, duals=duals), W, pseudo=False)
     XS_mass = S.T @ X.sum(axis=1)
     S = S @ sp.diags_array(X.sum() / (4 * XS_mass))  # all components together have X's mass
@@ -208,7 +209,7 @@ def test_margin_components_are_those_of_the_learner():
     W = np.zeros((3, D))
     weights = []
     for part in (slice(0, 20), slice(20, 60)):
-        duals, W = learn(rows.take(part), W)
+        duals, W = learn(rows.take(part), W, np.arange(part.stop - part.start))
         weights.append(duals)
     signed = np.concatenate(weights) * signs_of(truth, 3)
     assert_allclose(W, signed.T @ hellinger(rows.X).toarray(), atol=1e-12)
@@ -217,7 +218,7 @@ def test_margin_components_are_those_of_the_learner():
     w = np.zeros(D)
     online_duals(
         seen.indptr, seen.indices, seen.data, np.where(truth == 1, 1.0, -1.0), np.arange(60), True,
-        False, 1.0, w,
+        False, np.ones(60), w,
     )  # fmt: skip
     assert_allclose(W[1], w, atol=1e-12)
 
@@ -225,7 +226,7 @@ def test_margin_components_are_those_of_the_learner():
 def test_the_surest_unlabeled_rows_take_part_and_the_others_do_not():
     X, truth = counts(80)
     rows = Rows.arrived(sp.csr_array(X), hide(truth, 4), 2)
-    duals, W = learn(rows, np.zeros((2, D)))
+    duals, W = learn(rows, np.zeros((2, D)), np.arange(80))
     rows = replace(rows, duals=duals)
     plain, more = (directions_of(rows, W, pseudo).toarray() for pseudo in (False, True))
     assert_array_equal(plain[rows.labeled], more[rows.labeled])
@@ -423,6 +424,21 @@ def test_rows_leave_the_earlier_the_less_they_count():
     stays = replace(rows, weights=weights, lots=lots).staying(400)
     # among few, the chances are as the weights: one to four
     assert 0.15 < stays[:2000].sum() / stays[2000:].sum() < 0.4
+
+
+@pytest.mark.parametrize("half_life", [30.0, 1.0, 0.01])
+def test_labels_are_forgotten_too(half_life):
+    """The learners' weights fade with the samples, down to nothing at all."""
+    X, truth = counts(200, 3)
+    X = X.astype(np.float32)
+    stream = make(half_life=half_life).partial_fit(X, truth).stream_
+    for array in (stream.W, stream.V, stream.past.A, stream.past.XS.data, stream.memory.duals):
+        assert np.isfinite(array).all()
+    rows = stream.memory
+    assert (rows.duals <= 1 + 1e-9).all()
+    # no more than what the weights of the last batches add up to
+    most = 1 / (1 - 0.5 ** (50 / half_life))
+    assert np.abs(stream.W).sum(axis=1).max() <= 50 * most * np.sqrt(D)
 
 
 @pytest.mark.parametrize("half_life", [None, 60.0])

@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.svm import LinearSVC
 
 from marginparts import NMFAlphaClassifier, OnlineNMFAlphaClassifier
-from marginparts.datasets import load_paper_data
 from marginparts.weighting import l2_log
-from realdata import REAL
+from realdata import REAL, real_data
 
 FOLDER = Path(os.environ.get("MARGINPARTS_DATA", "")) / "mnist"
 
@@ -49,7 +48,7 @@ def test_one_pass_over_the_news_is_within_two_points_of_the_batch_fit():
 
     On average over orders: one alone is lucky or not by half a point. The last is by class.
     """
-    news = load_paper_data("news")
+    news = real_data("news")
     X, X_test = (l2_log(counts.astype(np.float32)) for counts in (news.X_train, news.X_test))
     n = X.shape[0]
     y = np.full(n, -1)

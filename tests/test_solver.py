@@ -1,5 +1,7 @@
 """The one loop: what it calls, when it looks, when it stops, and how it takes back a bad step."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -260,3 +262,28 @@ def test_seconds_never_run_backwards():
 def test_every_reason_to_stop_is_a_sentence(stop):
     assert str(stop)[0].isupper()
     assert str(stop).endswith(".")
+
+
+class Lossy(Approach):
+    """One that loses all it had, once, and says so."""
+
+    mended = 0
+
+    def update(self, state, block, out=None, gauge=False):
+        moved = super().update(state, block)
+        if self.updates == 200:
+            self.mended += 1
+            return self.step(np.zeros_like(moved.factor))
+        return moved
+
+
+@pytest.mark.parametrize("solver", ["mu", "mue"])
+def test_what_was_lost_is_no_reason_to_go_back_or_to_stop(solver):
+    problem = Lossy(share=0.01)
+    run = minimize(problem, {"x": np.zeros(3)}, solver=solver, max_iter=2000, tol=1e-4)
+    losses = [check.loss for check in run.history]
+    rises = sum(b > a for a, b in pairwise(losses))
+    assert rises == 1
+    assert run.n_iter > 250
+    assert losses[-1] < 1e-2
+    assert losses[-1] == problem.loss(run.state)

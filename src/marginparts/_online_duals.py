@@ -13,7 +13,7 @@ def online_duals(indptr, indices, data, y, order, passive_aggressive, averaged, 
 
     The perceptron counts its mistakes on each sample. Averaged, a mistake counts for the share of
     the time that was left when it was made, which gives the duals of the averaged weight vector.
-    PA-I moves each sample by ``min(C, loss / |x|^2)``.
+    PA-I moves each sample by ``min(C, loss / |x|^2)`` at a time.
 
     Parameters
     ----------
@@ -23,8 +23,8 @@ def online_duals(indptr, indices, data, y, order, passive_aggressive, averaged, 
     order : (t,) int array
         Samples in the order in which they are seen, with repetitions.
     passive_aggressive, averaged : bool
-    C : float
-        The longest step of PA-I.
+    C : (m,) array
+        The longest step of PA-I for each sample.
     w : (d,) array
         Where the learner begins, zeros for a new one; it is moved on, for the next samples.
 
@@ -41,7 +41,7 @@ def online_duals(indptr, indices, data, y, order, passive_aggressive, averaged, 
             norm += data[p] * data[p]
         margin = y[i] * dot
         if passive_aggressive:
-            step = min(C, max(0.0, 1 - margin) / norm) if norm > 0 else 0.0
+            step = min(C[i], max(0.0, 1 - margin) / norm) if norm > 0 else 0.0
         else:
             step = 1.0 if margin <= 0 else 0.0
         if step > 0:

@@ -274,7 +274,10 @@ def _online(rows: Any, signs: NDArray[np.float64], source: str, C: float, seed: 
     rows = sp.csr_array(rows).astype(np.float64)
     pa, averaged = source == "pa", source == "averaged-perceptron"
     w = np.zeros(rows.shape[1])
-    alpha = online_duals(rows.indptr, rows.indices, rows.data, signs, order, pa, averaged, C, w)
+    longest = np.full(len(signs), float(C))
+    alpha = online_duals(
+        rows.indptr, rows.indices, rows.data, signs, order, pa, averaged, longest, w
+    )
     return np.asarray(alpha)
 
 

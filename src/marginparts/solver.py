@@ -17,6 +17,9 @@ One iteration updates each factor of a problem once, in the problem's order. Thr
 From an extrapolated point a rise is rare but possible, so every look at the loss is a safeguard:
 after a rise the run goes back to the last good point and takes plain steps until the next look.
 
+Where a part of a factor was lost and had to be found again (a worker of a cluster died), the loss
+may be higher than before. Then the run goes on from what there is, as from a new start.
+
 Freezing a factor (`transform` freezes V) leaves its update out; nothing else changes.
 
 What a run knows besides its problem is its `Position`. A *keeper* is shown the position after every
@@ -92,7 +95,8 @@ class Position:
     """Where a run is: all that it needs to go on.
 
     ``good`` is a copy of the last state that was found good, for runs that may have to go back; it
-    is empty for others. After a look (``looked``) it equals the state.
+    is empty for others. After a look (``looked``) it equals the state. ``begun`` is the iteration
+    from which losses are compared, and ``mended`` how often something was lost and found by then.
     """
 
     state: State
@@ -104,6 +108,8 @@ class Position:
     seconds: float = 0.0
     looked: bool = True
     stop: Stop | None = None
+    mended: int = 0
+    begun: int = 0
 
     def keep(self) -> None:
         """Remember the state as good."""
@@ -179,7 +185,7 @@ def minimize(
     Returns
     -------
     Run
-        With losses that never rise.
+        With losses that never rise, unless something was lost and found again.
     """
     asked, solver = solver, chosen(solver, problem)
     logger.info("solver %s%s", solver, "" if asked == solver else f" (for {asked!r})")
@@ -193,6 +199,7 @@ def minimize(
     if at is None:
         at = _beginning(problem, state, blocks, solver)
     every = _looks_every(at.state, solver)
+    at.mended = _mended(problem)
     began = time.perf_counter() - at.seconds
     while at.stop is None and at.iteration < max_iter:
         at.iteration += 1
@@ -203,10 +210,10 @@ def minimize(
         loss = problem.loss(at.state) if at.looked else math.nan
         at.seconds = time.perf_counter() - began
         if at.looked:
-            rose = _judge(at, loss, residual, every)
+            rose = _judge(problem, at, loss, residual, every)
             # a step ahead that failed is no reason to stop before a plain one was tried
             if not rose or ahead is None:
-                at.stop = _reason_to_stop(at.history, at.iteration, tol)
+                at.stop = _reason_to_stop(at, tol)
             progress = Progress(at.iteration, max_iter, at.history[-1].loss, at.seconds, residual)
             if callback is not None and callback(progress):
                 at.stop = Stop.CALLBACK
@@ -214,7 +221,7 @@ def minimize(
                 at.stop = Stop.MAX_ITER
         if keeper is not None and keeper.offer(at) and at.stop is None:
             if not at.looked:
-                _judge(at, problem.loss(at.state), math.nan, every)
+                _judge(problem, at, problem.loss(at.state), math.nan, every)
             at.stop = Stop.INTERRUPTED
     return Run(at.state, at.history, at.iteration, at.stop or Stop.MAX_ITER, solver)
 
@@ -227,9 +234,19 @@ def _beginning(problem: Problem, state: State, blocks: list[str], solver: str) -
     return Position(state, [first], momentum, good)
 
 
-def _judge(at: Position, loss: float, residual: float, every: int) -> bool:
+def _mended(problem: Problem) -> int:
+    """Return how often something that a problem had lost was found again; most lose nothing."""
+    return int(getattr(problem, "mended", 0))
+
+
+def _judge(problem: Problem, at: Position, loss: float, residual: float, every: int) -> bool:
     """Keep the state, or go back to the last good one if the loss rose; say whether it did."""
-    if at.momentum is not None and loss > at.history[-1].loss:
+    if at.mended != _mended(problem):
+        # the last good state is not what it was: there is nothing better to go back to
+        at.mended, at.begun = _mended(problem), at.iteration
+        if at.momentum is not None:
+            at.momentum.restart()
+    elif at.momentum is not None and loss > at.history[-1].loss:
         logger.debug("iteration %d: the loss rose; back to plain steps", at.iteration)
         at.momentum.restart()
         at.go_back()
@@ -305,16 +322,17 @@ def _count(factor: Any) -> int:
     return int(factor.count_nonzero())
 
 
-def _reason_to_stop(history: list[Check], iteration: int, tol: float) -> Stop | None:
+def _reason_to_stop(at: Position, tol: float) -> Stop | None:
     """Compare the last good look at the loss with the one a window ago."""
-    now = history[-1]
+    now = at.history[-1]
     if tol <= 0:
         return None
     if now.loss <= 0:
         return Stop.EXACT
     if now.residual <= tol:
         return Stop.STATIONARY
-    before = next((c for c in reversed(history) if c.iteration <= iteration - WINDOW), None)
+    window = range(at.begun, at.iteration - WINDOW + 1)
+    before = next((c for c in reversed(at.history) if c.iteration in window), None)
     if before is not None and before.loss - now.loss <= tol * before.loss:
         return Stop.CONVERGED
     return None

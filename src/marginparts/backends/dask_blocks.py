@@ -186,7 +186,14 @@ class DaskBackend:
         self.names = count()
         self.is_supervised = False
         self.sent: SharedFactor | None = None  # the V that the workers have
-        self.numerators_follow = False  # whether the next V will be updated where it is
+        # Whether V will be updated where it is. A guess from its last update; where it is wrong,
+        # numerators were made in vain
+        self.numerators_follow = False
+
+    @property
+    def mended(self) -> int:
+        """How often rows of H were lost and made anew."""
+        return self.caller.rebuilt
 
     def prepare(self, X: Any, like: Any = None) -> Any:
         """Take the data as it is on the workers; what is like it stays here."""

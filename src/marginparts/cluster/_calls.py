@@ -242,8 +242,11 @@ class Workers:
             logger.info("block %d moves to worker %s", number, new)
             given = self._bound(old, _shard.give, number)
             taken = self._bound(new, _shard.take, self._some([number]), self._news(new), given)
-            if self._is_done(taken, new):
+            arrived = self._is_done(taken, old, new)
+            if arrived:
                 self.seen[new] = {name: news.edition for name, news in self.shared.items()}
+            if not arrived or not taken.result():
+                self.rebuilt += 1  # it will have to be
 
     def _even_out(self, present: Iterable[str]) -> list[tuple[int, str]]:
         """Move blocks from workers with most to those with least; return what moved, from where."""
@@ -270,11 +273,11 @@ class Workers:
                 return [found[i] for i in sorted(found)]
         raise ClusterError("Workers of the cluster died over and over; the fit was given up.")
 
-    def _is_done(self, future: Any, worker: str) -> bool:
-        """Wait for a task of a worker; say whether it came to something."""
+    def _is_done(self, future: Any, *workers: str) -> bool:
+        """Wait for a task that needs some workers; say whether it came to something."""
         from distributed import wait
 
-        while future.status == "pending" and worker in self._present():
+        while future.status == "pending" and self._present().keys() >= set(workers):
             try:
                 wait([future], timeout=_WAITING)
             except TimeoutError:

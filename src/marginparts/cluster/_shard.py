@@ -23,7 +23,7 @@ from marginparts.solver import minimize
 
 #: Rows of H that were lost get as many updates from a flat start as they had had, within bounds.
 #: With many more, early in a fit, they would follow a V that is not good yet, and stay there.
-_FEWEST, _MOST = 5, 200
+_FEWEST, _MOST = 20, 200
 
 #: What workers keep, by the worker's address and the fit.
 _shards: dict[tuple[str, str], Shard] = {}
@@ -87,7 +87,10 @@ class Block:
         self.factors: dict[int, Any] = {}
 
     def rebuild(self, live: Sequence[int], updates: int) -> None:
-        """Find H again, about as close to its best value for the V at hand as it was."""
+        """Find H again, about as close to its best value for the V at hand as it was.
+
+        That is without the margin components: the updates that follow see to them.
+        """
         V, inner = self.shard.V, self.inner
         flat = inverse_or_zero(_host(inner.column_sums(V)), self.shard.spec.dtype)
         H = inner.factor(np.repeat(flat[None, : self.shard.spec.r], self.part.shape[0], axis=0))
@@ -234,16 +237,17 @@ def give(spec: Spec, number: int) -> tuple[int, dict[int, Array]] | None:
         return block.clock, {name: block.released(name) for name in block.factors}
 
 
-def take(spec: Spec, share: Share, shared: Shared, given: Any) -> None:
-    """Take over a block."""
-    if given is None:  # it will be made from the data and V
-        return
-    clock, factors = given
+def take(spec: Spec, share: Share, shared: Shared, given: Any) -> bool:
+    """Take over a block; if nothing was given it will be made from the data and V."""
     with _here(spec) as shard:
         shard.see(shared)
+        if given is None:
+            return False
+        clock, factors = given
         for number, first, X in zip(*share, strict=True):
             block = shard.block(number, first, X, Order(clock, 0, (), ()))
             block.factors = {name: shard.inner.factor(H) for name, H in factors.items()}
+        return True
 
 
 def released(spec: Spec, number: int, name: int) -> Array:

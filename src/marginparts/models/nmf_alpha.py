@@ -77,6 +77,11 @@ class NMFAlphaProblem:
         return "mue" if self.supervised else "cd"
 
     @property
+    def mended(self) -> int:
+        """How often rows of H were lost and found again; only a cluster loses any."""
+        return getattr(self.backend, "mended", 0)
+
+    @property
     def can_sweep(self) -> bool:
         """Whether the backend has coordinate descent for this data."""
         return isinstance(self.backend, SweepingBackend) and self.backend.can_sweep(self.X)

@@ -17,15 +17,16 @@ from marginparts.labels import UNKNOWN, Labels
 from marginparts.online._rows import Rows
 from marginparts.scaling import row_lengths
 
-#: The longest step of PA-I. A row of length 1 that is on the wrong side asks for one or more.
+#: The longest step of PA-I, and the most that the steps of one row add up to. A row of length 1
+#: that is on the wrong side asks for one or more.
 _LONGEST = 1.0
 
 #: The share of the unlabeled rows of each predicted class whose predictions are taken for labels.
 _SUREST = 0.5
 
 
-def learn(rows: Rows, W: Array) -> tuple[Array, Array]:
-    """Go once over the labeled rows, by lot: rows that came before are seen again.
+def learn(rows: Rows, W: Array, order: NDArray[np.intp]) -> tuple[Array, Array]:
+    """Go once over the labeled rows: those that came before are seen again.
 
     Otherwise a learner would keep to the classes that came last, and one that begins late would
     never see those that came first. A class's learner begins with the batch that brings its first
@@ -37,6 +38,8 @@ def learn(rows: Rows, W: Array) -> tuple[Array, Array]:
         With the dual coefficients of the learners so far.
     W : (c, d)
         One weight vector a class.
+    order : (m,) ints
+        That of the rows.
 
     Returns
     -------
@@ -48,13 +51,15 @@ def learn(rows: Rows, W: Array) -> tuple[Array, Array]:
 
     W, signs = W.copy(), signs_of(rows.codes, len(W))
     seen, duals = hellinger(rows.X), rows.duals.copy()
-    order = np.argsort(rows.lots, kind="stable")
+    order = order[~rows.faint[order]]
     for k in np.flatnonzero(W.any(axis=1) | (signs > 0).any(axis=0)):
+        # duals are those of rows with all of their weight, and steps are what is left of that
+        longest = rows.weights * np.maximum(_LONGEST - duals[:, k], 0)
         steps = online_duals(
             seen.indptr, seen.indices, seen.data, np.ascontiguousarray(signs[:, k]),
-            order[signs[order, k] != 0], True, False, _LONGEST, W[k],
+            order[signs[order, k] != 0], True, False, longest, W[k],
         )  # fmt: skip
-        duals[:, k] += steps / rows.weights  # forgetting is in the weights, and not in the duals
+        duals[:, k] += np.divide(steps, rows.weights, out=np.zeros(len(rows)), where=~rows.faint)
     return duals, W
 
 

@@ -31,7 +31,8 @@ class Rows:
     weights : (m,) array
         What forgetting has left of each row; 1 when it comes.
     lots : (m,) array
-        A number between 0 and 1 that was drawn for each row: who stays in the memory.
+        A number between 0 and 1 for each row, drawn when a batch is full: it decides who stays in
+        the memory.
     """
 
     X: Any
@@ -54,6 +55,11 @@ class Rows:
         """Mask (m,) of the rows about which anything is known."""
         known = self.codes != UNKNOWN
         return known if known.ndim == 1 else known.any(axis=1)
+
+    @property
+    def faint(self) -> NDArray[np.bool_]:
+        """Mask (m,) of the rows that count next to nothing any more."""
+        return self.weights <= _FAINT
 
     @property
     def class_sizes(self) -> NDArray[np.int64]:
@@ -100,10 +106,10 @@ class Rows:
         has the most, so that none is lost. Among equals it is by lot: what stays is a sample of
         all that came, whatever its order. Older rows are the likelier to leave the less they count.
         """
-        stays = self.weights > _FAINT
+        stays = ~self.faint
         surplus = int(stays.sum()) - most
         if surplus > 0:
-            rank = np.where(self.labeled, self._better_of_class(), 0)
+            rank = np.where(self.labeled, self._better_of_class(stays), 0)
             order = np.lexsort((self._luck, -rank, self.labeled))
             stays[order[stays[order]][:surplus]] = False
         return stays
@@ -111,13 +117,15 @@ class Rows:
     @property
     def _luck(self) -> Array:
         """How likely each row is to stay (m,): the largest k are a weighted sample of size k."""
-        return np.log(np.maximum(self.lots, np.finfo(float).tiny)) / self.weights
+        lots = np.log(np.maximum(self.lots, np.finfo(float).tiny))
+        return np.divide(lots, self.weights, out=np.full(len(self), -np.inf), where=~self.faint)
 
-    def _better_of_class(self) -> NDArray[np.intp]:
-        """Return how many rows of the same class have more luck (m,)."""
+    def _better_of_class(self, among: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return how many of some rows are of the same class and have more luck (m,)."""
         group = self.codes if self.codes.ndim == 1 else self.labeled.astype(np.intp)
         order = np.argsort(-self._luck, kind="stable")
-        better = np.empty(len(self), dtype=np.intp)
+        order = order[among[order]]
+        better = np.zeros(len(self), dtype=np.intp)
         for k in np.unique(group):
             members = order[group[order] == k]
             better[members] = np.arange(len(members))

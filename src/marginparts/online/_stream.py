@@ -148,11 +148,12 @@ class Stream:
         -------
         Stream
         """
-        lots = np.random.default_rng([self.seed, self.steps]).random(len(new))
+        rng = np.random.default_rng([self.seed, self.steps])
+        lots = rng.random(len(new))
         new = replace(new, X=new.X * new.X.dtype.type(1 / self.scale), lots=lots)
         rho = 1.0 if how.half_life is None else 0.5 ** (len(new) / how.half_life)
         rows = self.memory.faded(rho).then(new)
-        duals, W = learn(rows, rho * self.W)
+        duals, W = learn(rows, rho * self.W, rng.permutation(len(rows)))
         rows = replace(rows, duals=duals)
         past = self.past
         if past is None:
