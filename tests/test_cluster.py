@@ -3,6 +3,8 @@
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 
@@ -243,6 +245,44 @@ def test_a_checkpointed_fit_goes_on_where_it_broke_off(client, tmp_path):
     )
     assert seen[0] == 6
     assert_allclose(found.V, nmf_alpha(X, R, solver="mue", **options).V, rtol=1e-10)
+
+
+@contextmanager
+def cluster_of_processes(folder):
+    """A scheduler and a worker in processes of their own; gives the scheduler."""
+    where = ["--scheduler-file", str(folder / "scheduler.json"), "--no-dashboard"]
+    commands = [
+        ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", *where],
+        ["distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *where],
+    ]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = [subprocess.Popen([sys.executable, "-m", *c], **silent) for c in commands]
+    try:
+        with distributed.Client(scheduler_file=where[1], timeout=60):
+            yield processes[0]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_scheduler_is_killed_and_the_checkpoint_goes_on_elsewhere(client, tmp_path):
+    X, _ = data()
+    D, checkpoint = on_cluster(X, [30]), Checkpoint(tmp_path / "fit.ckpt", every_iterations=2)
+    options = {"max_iter": 30, "tol": 0, "random_state": 0, "checkpoint": checkpoint}
+    with cluster_of_processes(tmp_path) as scheduler:
+
+        def end(progress):
+            if progress.iteration == 10:
+                scheduler.kill()
+
+        with pytest.raises(ClusterError, match=r"^The Dask scheduler is gone"):
+            nmf_alpha(D, R, callback=end, **options)
+    seen = []
+    found = nmf_alpha(D, R, callback=lambda at: seen.append(at.iteration), **options)
+    assert seen[0] == 9  # the eighth was the last that was kept
+    calm = nmf_alpha(X, R, solver="mue", max_iter=30, tol=0, random_state=0)
+    assert_allclose(found.V, calm.V, rtol=1e-10)
 
 
 def topics(n, d, r, seed):
