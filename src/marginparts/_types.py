@@ -135,8 +135,9 @@ class Result:
     H : (n, r)
         Coefficients, one row a sample.
     losses : list of float
-        The loss at the start and at each look after it; it never rises. Small problems are looked
-        at after every iteration, large ones every five or ten: `history` has the iterations.
+        The loss at the start and at each look after it; it never rises, unless a cluster lost a
+        worker. Small problems are looked at after every iteration, large ones every five or ten:
+        `history` has the iterations.
     n_iter : int
         Iterations done.
     stop : Stop

@@ -117,11 +117,16 @@ class RemoteFactor:
             self.changed()
         return self._told
 
+    def ask(self, what: str) -> Any:
+        """Return one of the attributes of `Told`; mostly it is known."""
+        if getattr(self.told, what) is None:
+            found = self.caller.call(what, self.name)
+            setattr(self.told, what, found)
+        return getattr(self.told, what)
+
     def count_nonzero(self) -> int:
         """Count the entries that are not 0."""
-        if self.told.nonzeros is None:
-            self.told.nonzeros = int(self.caller.call("count_nonzero", self.name))
-        return self.told.nonzeros
+        return int(self.ask("nonzeros"))
 
     def __deepcopy__(self, memo: Any) -> RemoteFactor:
         copied = RemoteFactor(self.backend, self.shape)
@@ -162,7 +167,7 @@ class RemoteCoefficients:
         """Return ``S.T @ H`` (2p, r), or the product of S with a vector."""
         if not self.transposed:
             return self.S @ B
-        return self.backend.inner.factor(self.backend.told_of(B, "margin_codes"))
+        return self.backend.inner.factor(B.ask("margin_codes"))
 
 
 class DaskBackend:
@@ -235,16 +240,9 @@ class DaskBackend:
         """Return the sums over rows in float64."""
         if isinstance(A, RemoteFactor):
             sums = np.zeros(self.inner.factor(np.zeros((1, self.r))).shape[1])
-            sums[: self.r] = self.told_of(A, "sums")
+            sums[: self.r] = A.ask("sums")
             return sums
         return self.inner.column_sums(A.array if isinstance(A, SharedFactor) else A)
-
-    def told_of(self, H: RemoteFactor, what: str) -> Any:
-        """Return the column sums of H (``sums``) or ``S.T @ H``; mostly they are known."""
-        if getattr(H.told, what) is None:
-            found = self.caller.call(what, H.name)
-            setattr(H.told, what, found)
-        return getattr(H.told, what)
 
     def total(self, parts: Iterable[Any]) -> Any:
         """Return the sum of factors that are here."""
@@ -256,8 +254,7 @@ class DaskBackend:
             self.caller.later("ahead", now.name, before.name, b, least)
             before.changed()
             if self.is_supervised:  # its update asks for them, after the next call
-                told = before.told
-                then = partial(setattr, told, "margin_codes")
+                then = partial(setattr, before.told, "margin_codes")
                 self.caller.later("margin_codes", before.name, then=then)
             return before
         return SharedFactor(self.inner.ahead(now.array, before.array, b, least))

@@ -264,7 +264,7 @@ class Workers:
         found: dict[int, Any] = {}
         for _ in range(_TRIES):
             # whatever was put off, and blocks that are lost, come first
-            self.call("count_nonzero", name)
+            self.call("nonzeros", name)
             for i in range(len(self.blocks)):
                 if i not in found:
                     found[i] = self._bound(self.owner[i], _shard.released, i, name)

@@ -160,9 +160,9 @@ class Block:
     def divergence(self, name: int) -> tuple[float, int]:
         """Return the I-divergence of these rows, and how many entries of H are not 0."""
         divergence = self.inner.divergence(self.part, self.factors[name], self.shard.V)
-        return divergence, self.count_nonzero(name)
+        return divergence, self.nonzeros(name)
 
-    def count_nonzero(self, name: int) -> int:
+    def nonzeros(self, name: int) -> int:
         """Count the entries of H that are not 0."""
         return int(np.count_nonzero(self.released(name)))
 
