@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
@@ -62,7 +63,7 @@ INDICATORS = {
     "NaN entries": (np.array([[1, NAN], [0, 1]]), [[1, -1], [0, 1]]),
     "None entries": ([[1, None], [0, 1]], [[1, -1], [0, 1]]),
     "sparse": (sp.csr_array([[0, 1], [1, 0]]), [[0, 1], [1, 0]]),
-    "pandas": (pd.DataFrame({"a": [1, 0], "b": [-1, 1]}), [[1, -1], [0, 1]]),
+    "pandas": (pd.DataFrame([[1, -1], [0, 1]]), [[1, -1], [0, 1]]),
     "only -1 and 1": ([[1, -1], [-1, 1]], [[1, -1], [-1, 1]]),
 }
 
@@ -74,6 +75,69 @@ def test_several_labels_a_sample(name):
     assert labels.multilabel
     assert_array_equal(labels.classes, [0, 1])
     assert_array_equal(labels.codes, codes)
+
+
+TABLES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_columns_of_a_table_name_the_classes(table):
+    labels = encode_labels(TABLES[table]({"tea": [1, 0], "milk": [None, 1], "no": [0, 1]}))
+    assert_array_equal(labels.classes, ["tea", "milk", "no"])
+    assert_array_equal(labels.codes, [[1, -1, 0], [0, 1, 1]])
+    assert [task.name for task in labels.tasks()] == ["tea", "milk", "no"]
+
+
+def test_columns_may_be_named_by_numbers_and_by_pairs():
+    years = pd.DataFrame([[1, 0], [0, 1]], columns=[2001, 2000])
+    assert_array_equal(encode_labels(years).classes, [2001, 2000])
+    years.columns = pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])
+    assert_array_equal(encode_labels(years).classes, ["('a', 1)", "('a', 2)"])
+
+
+# name: (columns of y or None, classes of the fit, columns of y in their order)
+ORDERS = {
+    "the same": (["a", "b", "c"], ["a", "b", "c"], [0, 1, 2]),
+    "another order": (["c", "a", "b"], ["a", "b", "c"], [1, 2, 0]),
+    "numbers in another order": ([2, 0, 1], [0, 1, 2], [1, 2, 0]),
+    "an array": (None, ["b", "a", "c"], [0, 1, 2]),
+    "a fit on an array": (["c", "a", "b"], [0, 1, 2], [0, 1, 2]),
+    "years after a fit on an array": ([2002, 2001, 2000], [0, 1, 2], [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_columns_are_put_into_the_order_of_the_fit_by_their_names(name):
+    columns, classes, order = ORDERS[name]
+    codes = np.array([[1, 0, 0], [0, 1, 0], [-1, 1, 1]])
+    y = codes if columns is None else pd.DataFrame(codes, columns=columns)
+    labels = encode_labels(y, classes=np.array(classes))
+    assert_array_equal(labels.classes, classes)
+    assert_array_equal(labels.codes, codes[:, order])
+
+
+@pytest.mark.parametrize("columns", [["a", "x"], ["a"] * 2, ["a", "b", "c"]])
+def test_columns_of_other_names_are_refused(columns):
+    y = pd.DataFrame(np.eye(3, len(columns), dtype=int), columns=columns)
+    with pytest.raises(ValueError, match="the same ones, in any order|name of its own"):
+        encode_labels(y, classes=np.array(["a", "b"]))
+
+
+def test_a_sparse_indicator_with_most_rows_empty_is_doubted():
+    y = np.zeros((5, 3), int)
+    y[:2, 1] = 1
+    with pytest.warns(UserWarning, match="3 of 5 rows of the sparse y have no entry.*to -1"):
+        labels = encode_labels(sp.csr_array(y))
+    assert_array_equal(labels.codes, y)  # and yet they are labeled: no label applies
+    assert labels.complete.all()
+    encode_labels(y)  # who writes zeros means them; a warning would be an error
+    encode_labels(sp.csr_array(y[:4]))  # half
+    y[2:] = -1
+    assert_array_equal(encode_labels(sp.csr_array(y)).labeled, [True, True, False, False, False])
 
 
 @pytest.mark.parametrize("y", [[-1, 1, 1], np.array([-1.0, 1.0, 1.0])], ids=["list", "floats"])
