@@ -221,9 +221,7 @@ def test_a_second_fit_forgets_the_first(estimator):
 
 @pytest.mark.parametrize("estimator", TRANSFORMERS)
 def test_the_seed_decides(estimator):
-    one, two, *others = (
-        make(estimator, random_state=seed).fit(X, Y) for seed in (0, 0, 1, 2**40)
-    )
+    one, two, *others = (make(estimator, random_state=seed).fit(X, Y) for seed in (0, 0, 1, 2**40))
     assert_array_equal(one.components_, two.components_)
     for other in others:
         assert np.abs(one.components_ - other.components_).max() > 1e-6

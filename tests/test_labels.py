@@ -1,6 +1,7 @@
 """What y means: every rule at the head of `marginparts.labels`."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,17 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
+from marginparts import (
+    ConstrainedNMF,
+    NMFAlpha,
+    NMFAlphaClassifier,
+    SemiSupervisedNMF,
+    TransductiveSVM,
+    load,
+    save,
+)
 from marginparts.labels import Labels, encode_labels
+from marginparts.report._payload import _question_names
 
 NAN = float("nan")
 
@@ -123,7 +134,7 @@ def test_columns_are_put_into_the_order_of_the_fit_by_their_names(name):
 @pytest.mark.parametrize("columns", [["a", "x"], ["a"] * 2, ["a", "b", "c"]])
 def test_columns_of_other_names_are_refused(columns):
     y = pd.DataFrame(np.eye(3, len(columns), dtype=int), columns=columns)
-    with pytest.raises(ValueError, match="the same ones, in any order|name of its own"):
+    with pytest.raises(ValueError, match=r"the same ones, in any order|name of its own"):
         encode_labels(y, classes=np.array(["a", "b"]))
 
 
@@ -267,3 +278,57 @@ def test_one_task_a_pair_sees_the_rows_of_that_pair():
 def test_each_of_several_labels_is_a_task_over_its_known_entries(multiclass):
     labels = encode_labels([[1, 0], [-1, 1], [0, -1]])
     assert tasks(labels, multiclass) == {"0": ([0, 2], [1, -1]), "1": ([0, 1], [-1, 1])}
+
+
+# --- in the estimators
+
+
+def drinks(n=40):
+    """Return counts and three labels a sample by name, some of them unknown."""
+    rng = np.random.default_rng(0)
+    y = pd.DataFrame(rng.integers(2, size=(n, 3)), columns=["tea", "milk", "jam"])
+    X = rng.poisson(1 + 6 * y.to_numpy().repeat(2, axis=1)).astype(float)
+    known = y.copy()
+    known[::4] = -1
+    return X, y, known
+
+
+def classifier():
+    return NMFAlphaClassifier(
+        3, lam=1.0, C=1.0, map_iter=5, normalize=True, max_iter=5, random_state=0
+    )
+
+
+@pytest.mark.parametrize("estimator", [NMFAlpha, SemiSupervisedNMF, ConstrainedNMF])
+def test_transformers_keep_the_names_of_columns(estimator):
+    X, _, known = drinks()
+    model = estimator(3, max_iter=3, random_state=0).fit(X, known)
+    assert_array_equal(model.classes_, known.columns)
+    if estimator is NMFAlpha:
+        assert_array_equal(model.margin_names_, known.columns)
+
+
+@pytest.mark.parametrize("make", [classifier, TransductiveSVM])
+def test_classifiers_keep_the_names_of_columns_and_score_by_them(make, tmp_path):
+    X, y, known = drinks()
+    model = make().fit(X, known)
+    assert_array_equal(model.classes_, ["tea", "milk", "jam"])
+    turned = y[["jam", "tea", "milk"]]
+    assert model.score(X, turned) == model.score(X, y) == model.score(X, y.to_numpy())
+    assert model.score(X, y) > model.score(X, turned.to_numpy())  # an array's have no names
+    assert model.score(X, pl.DataFrame(turned.to_dict("list"))) == model.score(X, y)
+    for wrong in (y.rename(columns={"jam": "honey"}), y[["tea", "milk"]]):
+        with pytest.raises(ValueError, match="the same ones, in any order"):
+            model.score(X, wrong)
+    with pytest.raises(ValueError, match=r"shape \(40, 2\), but the fit had an indicator with 3"):
+        model.score(X, y.to_numpy()[:, :2])
+    save(model, tmp_path / "drinks.model")
+    assert_array_equal(load(tmp_path / "drinks.model").classes_, model.classes_)
+
+
+def test_a_page_names_the_questions_of_named_and_of_numbered_columns():
+    for classes in (["tea", "milk"], [0, 1]):
+        parts = SimpleNamespace(margin_names_=np.array(classes[::-1], dtype=str))
+        classifier = SimpleNamespace(parts_=parts, classes_=np.array(classes))
+        model = SimpleNamespace(classifier=classifier, multilabel=True, class_names=["a", "b"])
+        assert _question_names(model) == ["b", "a"]

@@ -69,7 +69,8 @@ class LabeledKFold:
         X : array-like of n rows
             Not looked at.
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled.
+            Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
+            no label applies.
         groups : ignored
 
         Yields
@@ -145,7 +146,8 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         ----------
         X : array-like of n rows
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled.
+            Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
+            no label applies.
         **fit_params
             Passed on; what has one entry a sample is cut down to the labeled ones.
 
