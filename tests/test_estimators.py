@@ -15,8 +15,10 @@ from marginparts import (
     ConstrainedNMF,
     NMFAlpha,
     NMFAlphaClassifier,
+    OnlineNMFAlphaClassifier,
     SemiSupervisedNMF,
     Stop,
+    TransductiveSVM,
     margin_directions,
     nmf_alpha,
 )
@@ -224,6 +226,31 @@ def test_the_seed_decides(estimator):
     one, two, other = (make(estimator, random_state=seed).fit(X, Y) for seed in (1, 1, 2))
     assert_array_equal(one.components_, two.components_)
     assert np.abs(one.components_ - other.components_).max() > 1e-6
+
+
+LARGE_SEEDS = {
+    "from labels": NMFAlpha(6),  # two parts a class, from k-means
+    "from an SVD": NMFAlpha(6, init="nndsvdar"),
+    "regression": SemiSupervisedNMF(6),
+    "constraints": ConstrainedNMF(6),
+    "classifier": NMFAlphaClassifier(6, lam=1.0, C=1.0, map_iter=3, normalize=True),
+    "stream": OnlineNMFAlphaClassifier(6),
+}
+
+
+@pytest.mark.parametrize("name", LARGE_SEEDS)
+def test_a_seed_may_be_of_any_size(name):
+    model = clone(LARGE_SEEDS[name])
+    if "max_iter" in model.get_params():
+        model.set_params(max_iter=3)
+    codes = [model.set_params(random_state=seed).fit(X, Y).transform(X) for seed in (0, 2**40)]
+    assert np.abs(codes[0] - codes[1]).max() > 1e-6
+    assert_array_equal(codes[1], model.fit(X, Y).transform(X))
+
+
+def test_the_seed_of_a_transductive_svm_may_be_of_any_size():
+    one, two = (TransductiveSVM(random_state=2**70).fit(X, Y) for _ in range(2))
+    assert_array_equal(one.decision_function(X), two.decision_function(X))
 
 
 @pytest.mark.parametrize("estimator", TRANSFORMERS)

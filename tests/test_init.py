@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts import class_start, nmf_alpha
-from marginparts.init import mean_entry, nndsvd_start, random_start, seed_of, uniform_rows
+from marginparts.init import mean_entry, nndsvd_start, random_start, uniform_rows
+from marginparts.validation import seed_of
 from oracle import KINDS, make_case
 
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -54,6 +55,15 @@ def test_every_way_to_give_a_seed():
         twice = make(3)
         assert seed_of(twice) != seed_of(twice)  # a generator moves on
     assert isinstance(seed_of(None), int)
+
+
+def test_large_seeds_are_seeds_of_their_own():
+    found = [seed_of(seed) for seed in (0, 2**32 - 1, 2**32, 2**40, 2**40 + 1, 2**200)]
+    assert found[:2] == [0, 2**32 - 1]  # what fits is left as it is
+    assert len(set(found)) == len(found)
+    assert all(0 <= seed < 2**32 for seed in found)
+    with pytest.raises(ValueError, match="random_state=-1 must be 0 or larger"):
+        seed_of(-1)
 
 
 @kinds

@@ -1,16 +1,28 @@
 """What y means: every rule at the head of `marginparts.labels`."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import DataConversionWarning
 
+from marginparts import (
+    ConstrainedNMF,
+    NMFAlpha,
+    NMFAlphaClassifier,
+    SemiSupervisedNMF,
+    TransductiveSVM,
+    load,
+    save,
+)
 from marginparts.labels import Labels, encode_labels
+from marginparts.report._payload import _question_names
 
 NAN = float("nan")
 
@@ -62,7 +74,7 @@ INDICATORS = {
     "NaN entries": (np.array([[1, NAN], [0, 1]]), [[1, -1], [0, 1]]),
     "None entries": ([[1, None], [0, 1]], [[1, -1], [0, 1]]),
     "sparse": (sp.csr_array([[0, 1], [1, 0]]), [[0, 1], [1, 0]]),
-    "pandas": (pd.DataFrame({"a": [1, 0], "b": [-1, 1]}), [[1, -1], [0, 1]]),
+    "pandas": (pd.DataFrame([[1, -1], [0, 1]]), [[1, -1], [0, 1]]),
     "only -1 and 1": ([[1, -1], [-1, 1]], [[1, -1], [-1, 1]]),
 }
 
@@ -74,6 +86,69 @@ def test_several_labels_a_sample(name):
     assert labels.multilabel
     assert_array_equal(labels.classes, [0, 1])
     assert_array_equal(labels.codes, codes)
+
+
+TABLES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_columns_of_a_table_name_the_classes(table):
+    labels = encode_labels(TABLES[table]({"tea": [1, 0], "milk": [None, 1], "no": [0, 1]}))
+    assert_array_equal(labels.classes, ["tea", "milk", "no"])
+    assert_array_equal(labels.codes, [[1, -1, 0], [0, 1, 1]])
+    assert [task.name for task in labels.tasks()] == ["tea", "milk", "no"]
+
+
+def test_columns_may_be_named_by_numbers_and_by_pairs():
+    years = pd.DataFrame([[1, 0], [0, 1]], columns=[2001, 2000])
+    assert_array_equal(encode_labels(years).classes, [2001, 2000])
+    years.columns = pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])
+    assert_array_equal(encode_labels(years).classes, ["('a', 1)", "('a', 2)"])
+
+
+# name: (columns of y or None, classes of the fit, columns of y in their order)
+ORDERS = {
+    "the same": (["a", "b", "c"], ["a", "b", "c"], [0, 1, 2]),
+    "another order": (["c", "a", "b"], ["a", "b", "c"], [1, 2, 0]),
+    "numbers in another order": ([2, 0, 1], [0, 1, 2], [1, 2, 0]),
+    "an array": (None, ["b", "a", "c"], [0, 1, 2]),
+    "a fit on an array": (["c", "a", "b"], [0, 1, 2], [0, 1, 2]),
+    "years after a fit on an array": ([2002, 2001, 2000], [0, 1, 2], [0, 1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_columns_are_put_into_the_order_of_the_fit_by_their_names(name):
+    columns, classes, order = ORDERS[name]
+    codes = np.array([[1, 0, 0], [0, 1, 0], [-1, 1, 1]])
+    y = codes if columns is None else pd.DataFrame(codes, columns=columns)
+    labels = encode_labels(y, classes=np.array(classes))
+    assert_array_equal(labels.classes, classes)
+    assert_array_equal(labels.codes, codes[:, order])
+
+
+@pytest.mark.parametrize("columns", [["a", "x"], ["a"] * 2, ["a", "b", "c"]])
+def test_columns_of_other_names_are_refused(columns):
+    y = pd.DataFrame(np.eye(3, len(columns), dtype=int), columns=columns)
+    with pytest.raises(ValueError, match=r"the same ones, in any order|name of its own"):
+        encode_labels(y, classes=np.array(["a", "b"]))
+
+
+def test_a_sparse_indicator_with_most_rows_empty_is_doubted():
+    y = np.zeros((5, 3), int)
+    y[:2, 1] = 1
+    with pytest.warns(UserWarning, match="3 of 5 rows of the sparse y have no entry.*to -1"):
+        labels = encode_labels(sp.csr_array(y))
+    assert_array_equal(labels.codes, y)  # and yet they are labeled: no label applies
+    assert labels.complete.all()
+    encode_labels(y)  # who writes zeros means them; a warning would be an error
+    encode_labels(sp.csr_array(y[:4]))  # half
+    y[2:] = -1
+    assert_array_equal(encode_labels(sp.csr_array(y)).labeled, [True, True, False, False, False])
 
 
 @pytest.mark.parametrize("y", [[-1, 1, 1], np.array([-1.0, 1.0, 1.0])], ids=["list", "floats"])
@@ -203,3 +278,57 @@ def test_one_task_a_pair_sees_the_rows_of_that_pair():
 def test_each_of_several_labels_is_a_task_over_its_known_entries(multiclass):
     labels = encode_labels([[1, 0], [-1, 1], [0, -1]])
     assert tasks(labels, multiclass) == {"0": ([0, 2], [1, -1]), "1": ([0, 1], [-1, 1])}
+
+
+# --- in the estimators
+
+
+def drinks(n=40):
+    """Return counts and three labels a sample by name, some of them unknown."""
+    rng = np.random.default_rng(0)
+    y = pd.DataFrame(rng.integers(2, size=(n, 3)), columns=["tea", "milk", "jam"])
+    X = rng.poisson(1 + 6 * y.to_numpy().repeat(2, axis=1)).astype(float)
+    known = y.copy()
+    known[::4] = -1
+    return X, y, known
+
+
+def classifier():
+    return NMFAlphaClassifier(
+        3, lam=1.0, C=1.0, map_iter=5, normalize=True, max_iter=5, random_state=0
+    )
+
+
+@pytest.mark.parametrize("estimator", [NMFAlpha, SemiSupervisedNMF, ConstrainedNMF])
+def test_transformers_keep_the_names_of_columns(estimator):
+    X, _, known = drinks()
+    model = estimator(3, max_iter=3, random_state=0).fit(X, known)
+    assert_array_equal(model.classes_, known.columns)
+    if estimator is NMFAlpha:
+        assert_array_equal(model.margin_names_, known.columns)
+
+
+@pytest.mark.parametrize("make", [classifier, TransductiveSVM])
+def test_classifiers_keep_the_names_of_columns_and_score_by_them(make, tmp_path):
+    X, y, known = drinks()
+    model = make().fit(X, known)
+    assert_array_equal(model.classes_, ["tea", "milk", "jam"])
+    turned = y[["jam", "tea", "milk"]]
+    assert model.score(X, turned) == model.score(X, y) == model.score(X, y.to_numpy())
+    assert model.score(X, y) > model.score(X, turned.to_numpy())  # an array's have no names
+    assert model.score(X, pl.DataFrame(turned.to_dict("list"))) == model.score(X, y)
+    for wrong in (y.rename(columns={"jam": "honey"}), y[["tea", "milk"]]):
+        with pytest.raises(ValueError, match="the same ones, in any order"):
+            model.score(X, wrong)
+    with pytest.raises(ValueError, match=r"shape \(40, 2\), but the fit had an indicator with 3"):
+        model.score(X, y.to_numpy()[:, :2])
+    save(model, tmp_path / "drinks.model")
+    assert_array_equal(load(tmp_path / "drinks.model").classes_, model.classes_)
+
+
+def test_a_page_names_the_questions_of_named_and_of_numbered_columns():
+    for classes in (["tea", "milk"], [0, 1]):
+        parts = SimpleNamespace(margin_names_=np.array(classes[::-1], dtype=str))
+        classifier = SimpleNamespace(parts_=parts, classes_=np.array(classes))
+        model = SimpleNamespace(classifier=classifier, multilabel=True, class_names=["a", "b"])
+        assert _question_names(model) == ["b", "a"]

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numba
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
@@ -549,6 +550,55 @@ def test_minus_one_is_unlabeled_in_a_stream_of_zeros_and_ones():
     y = np.where(np.arange(60) % 2, 1, -1)  # a batch that happens to hold nothing else
     model.partial_fit(X[60:], y)
     assert_array_equal(model.classes_, [0, 1])
+
+
+@pytest.mark.parametrize("unlabeled_first", [False, True])
+def test_minus_one_is_unlabeled_in_a_stream_that_begins_with_one_class(unlabeled_first):
+    X, truth = counts(300, strength=8.0)
+    y = hide(truth)
+    y[:40] = np.where(truth[:40] == 1, y[:40], -1)  # nothing but 1 and -1 to begin with
+    model = make()
+    if unlabeled_first:
+        model.partial_fit(X[:5], np.full(5, -1))
+    with pytest.warns(UserWarning, match=r"in a stream -1 is unlabeled.*classes=\[-1, 1\]"):
+        model.partial_fit(X[:40], y[:40])
+    assert_array_equal(model.classes_, [1])
+    assert_array_equal(model.predict(X), 1)  # the one class that there is
+    model.partial_fit(X[40:200], y[40:200])
+    assert_array_equal(model.classes_, [0, 1])
+    assert model.score(X[200:], truth[200:]) > 0.9
+
+
+def test_minus_one_is_a_class_of_a_stream_if_it_is_declared():
+    X, truth = counts(200, strength=8.0)
+    y = 2 * truth - 1
+    model = make().partial_fit(X[:100], y[:100], classes=[-1, 1])  # a warning would be an error
+    assert_array_equal(model.classes_, [-1, 1])
+    assert model.score(X[100:], y[100:]) > 0.9
+
+
+def test_ones_and_missing_labels_need_no_advice_about_minus_one():
+    X, _ = counts(6)
+    model = make().partial_fit(X, [1, None, 1, None, 1, 1])  # a warning would be an error
+    assert_array_equal(model.classes_, [1])
+
+
+def test_columns_of_a_stream_keep_their_names_and_their_order():
+    X, truth = counts(120, 3, strength=8.0)
+    y = pd.DataFrame({"tea": truth == 0, "milk": truth != 0, "jam": truth == 2}).astype(int)
+    turned = y[["jam", "tea", "milk"]]
+    straight, mixed = make().partial_fit(X[:60], y[:60]), make().partial_fit(X[:60], y[:60])
+    straight.partial_fit(X[60:], y[60:])
+    mixed.partial_fit(X[60:], turned[60:])
+    assert_array_equal(mixed.classes_, ["tea", "milk", "jam"])
+    assert_array_equal(mixed.decision_function(X), straight.decision_function(X))
+    assert mixed.score(X, turned) == mixed.score(X, y) == mixed.score(X, y.to_numpy())
+    declared = make().partial_fit(X[:60], turned[:60], classes=["tea", "milk", "jam"])
+    declared.partial_fit(X[60:], turned.iloc[60:], classes=["tea", "milk", "jam"])
+    assert_array_equal(declared.classes_, ["tea", "milk", "jam"])
+    assert_array_equal(declared.decision_function(X), straight.decision_function(X))
+    with pytest.raises(ValueError, match="the same ones, in any order"):
+        mixed.partial_fit(X, y.rename(columns={"jam": "honey"}))
 
 
 def test_what_cannot_be_meant_is_one_sentence():

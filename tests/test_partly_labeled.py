@@ -4,13 +4,17 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import LinearSVC
@@ -178,6 +182,102 @@ def test_sample_weights_belong_to_all_rows(data):
     model = LabeledOnly(LinearSVC(random_state=0)).fit(X, y, sample_weight=weights)
     alone = LinearSVC(random_state=0).fit(X[known], y[known], sample_weight=weights[known])
     assert_allclose(model.decision_function(X), alone.decision_function(X))
+
+
+def test_weights_count_in_a_score_too(data):
+    X, _, y = data
+    weights = np.random.default_rng(1).random(len(y))
+    known = y != -1
+    model = LabeledOnly(LinearSVC(C=0.01, random_state=0)).fit(X, y)
+    expected = model.estimator_.score(X[known], y[known], sample_weight=weights[known])
+    assert expected != model.score(X, y)
+    assert model.score(X, y, sample_weight=weights) == expected
+
+
+def test_the_names_of_the_features_are_kept(data):
+    X, _, y = data
+    model = LabeledOnly(LinearSVC()).fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    assert_array_equal(model.feature_names_in_, ["a", "b", "c"])
+    assert not hasattr(LabeledOnly(LinearSVC()).fit(X, y), "feature_names_in_")
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_multilabel_columns_keep_their_names(data, table):
+    X, truth, _ = data
+    y = {"yes": np.where(np.arange(60) % 3 == 2, -1, truth), "no": 1 - truth, "x": X[:, 2] > 0}
+    model = LabeledOnly(OneVsRestClassifier(LinearSVC(C=0.01))).fit(X, table(y))
+    assert_array_equal(model.classes_, ["yes", "no", "x"])
+    turned = table({name: y[name] for name in ("x", "yes", "no")})
+    assert model.score(X, turned) == model.score(X, table(y)) > 0.5
+    with pytest.raises(ValueError, match="the same ones, in any order"):
+        model.score(X, table({**y, "z": y["x"]}))
+
+
+def test_large_seeds_shuffle_too():
+    def tests(seed):
+        return [test.tolist() for _, test in parts(Y, 2, shuffle=True, random_state=seed)]
+
+    assert tests(2**40) == tests(2**40) != tests(0)
+
+
+# --- metadata routing
+
+
+@pytest.fixture
+def routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_weights_go_through_a_pipeline(data, routing):
+    X, _, y = data
+    X, known = np.abs(X), y != -1
+    weights = np.random.default_rng(1).random(len(y))
+    svm = LinearSVC(random_state=0).set_fit_request(sample_weight=True)
+    svm.set_score_request(sample_weight=True)
+    parts = NMFAlpha(2, max_iter=5, random_state=0)
+    model = make_pipeline(parts, LabeledOnly(svm)).fit(X, y, sample_weight=weights)
+    Z = model[0].transform(X)
+    alone = LinearSVC(random_state=0).fit(Z[known], y[known], sample_weight=weights[known])
+    assert_allclose(model.decision_function(X), alone.decision_function(Z))
+    weighted = alone.score(Z[known], y[known], sample_weight=weights[known])
+    assert model.score(X, y, sample_weight=weights) == weighted
+    assert weighted != model.score(X, y)
+
+
+def test_weights_go_through_cross_validation(data, routing):
+    X, _, y = data
+    weights = np.random.default_rng(1).random(len(y))
+    svm = LinearSVC(random_state=0).set_fit_request(sample_weight=True)
+    model = LabeledOnly(svm.set_score_request(sample_weight=True))
+    found = cross_val_score(model, X, y, cv=LabeledKFold(3), params={"sample_weight": weights})
+    by_hand = [
+        clone(model)
+        .fit(X[train], y[train], sample_weight=weights[train])
+        .score(X[test], y[test], sample_weight=weights[test])
+        for train, test in parts(y, 3)
+    ]
+    assert_allclose(found, by_hand)
+
+
+def test_metadata_that_nobody_asked_for_is_refused(data, routing):
+    X, _, y = data
+    with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+        LabeledOnly(LinearSVC()).fit(X, y, sample_weight=np.ones(60))
+    quiet = LabeledOnly(LinearSVC().set_fit_request(sample_weight=False))
+    with pytest.raises(TypeError, match="sample_weight"):
+        quiet.fit(X, y, sample_weight=np.ones(60))
+
+
+def test_what_a_prediction_needs_is_passed_on(data):
+    X, _, y = data
+    model = LabeledOnly(GaussianProcessRegressor()).fit(X, y)
+    mean, deviation = model.predict(X, return_std=True)
+    assert mean.shape == deviation.shape == (60,)
+    with config_context(enable_metadata_routing=True):
+        inner = GaussianProcessRegressor().set_predict_request(return_std=True)
+        found = LabeledOnly(inner).fit(X, y).predict(X, return_std=True)
+    assert_allclose(found[1], deviation)
 
 
 def test_methods_are_those_of_the_estimator(data):

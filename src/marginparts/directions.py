@@ -20,11 +20,10 @@ from sklearn.utils.validation import check_array
 from marginparts._by_rows import OutOfCore
 from marginparts._types import Array
 from marginparts.dual_svm import DualProblem, solve_duals
-from marginparts.init import seed_of
 from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
 from marginparts.scaling import row_lengths
 from marginparts.transduction import transductive_weights
-from marginparts.validation import check_matrix, check_option, check_positive
+from marginparts.validation import check_matrix, check_option, check_positive, seed_of
 
 SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "class")
 

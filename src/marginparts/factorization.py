@@ -15,7 +15,7 @@ from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.cluster import as_dask_rows
-from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start, seed_of
+from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start
 from marginparts.labels import Labels
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 from marginparts.scaling import extreme_balance, extreme_scale, tame_rows
@@ -29,6 +29,7 @@ from marginparts.validation import (
     check_option,
     check_rank,
     check_start,
+    seed_of,
 )
 
 #: Entries of H mapped at a time, so that a map's memory does not grow with its samples.

@@ -19,6 +19,7 @@ from marginparts.labels import encode_labels
 from marginparts.model import Card, Model, largest_entries
 from marginparts.preparation import Preparation
 from marginparts.readers import Layout
+from marginparts.validation import seed_of
 
 #: The weights of a path: from plain NMF to parts that are all margin.
 PATH = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -96,7 +97,7 @@ def fit_model(
     labels = encode_labels(data.y, data.X.shape[0])
     on_stage("comparing")
     rated = compare(
-        data.X, labels, classifier.choice_, backend=options.backend, seed=options.seed,
+        data.X, labels, classifier.choice_, backend=options.backend, seed=seed_of(options.seed),
         callback=_in_stage(callback, "comparing"),
     )  # fmt: skip
     path = []

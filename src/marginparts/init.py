@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from marginparts._by_rows import OutOfCore, made_by_rows
 from marginparts._types import Array
 from marginparts.labels import Labels, encode_labels
-from marginparts.validation import check_count, check_mass, check_matrix
+from marginparts.validation import check_count, check_mass, check_matrix, seed_of
 
 NNDSVD = ("nndsvda", "nndsvdar")
 
@@ -31,15 +30,6 @@ _NOISE = 0.1
 def _thread_pools() -> ThreadpoolController:
     """Find the libraries with threads once: it takes longer than what they are needed for."""
     return ThreadpoolController()
-
-
-def seed_of(random_state: Any) -> int:
-    """Return one integer seed from ``None``, an int, a RandomState or a Generator."""
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def uniform_rows(seed: int, stream: int, shape: tuple[int, int], first: int = 0) -> Array:

@@ -4,7 +4,9 @@
 * The exception: labels that are exactly {-1, 1} are the binary coding of the paper, with nothing
   unlabeled; a warning says how to mark unlabeled rows instead.
 * Several labels a sample: an (n, c) indicator of 0 and 1, where ``-1`` (or NaN) marks an unknown
-  entry, a whole row or single entries.
+  entry, a whole row or single entries. In a sparse indicator what is not stored is 0: a row without
+  entries says that no label applies, not that nothing is known. The columns of a DataFrame name the
+  classes.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Labels:
     Attributes
     ----------
     classes : (c,) array
-        The labels themselves, sorted; column numbers for multilabel data.
+        The labels themselves, sorted; for multilabel data the columns in their own order, by the
+        names that a DataFrame has for them or by number.
     codes : (n,) or (n, c) int array
         The index of each sample's class, or the indicator; ``-1`` is unknown.
     """
@@ -108,6 +111,11 @@ def _task(name: str, rows: NDArray[np.intp], positive: NDArray[np.bool_]) -> Bin
     return BinaryTask(name, rows, np.where(positive[rows], 1.0, -1.0))
 
 
+def are_numbers(classes: Any) -> bool:
+    """Whether the classes of multilabel data are the bare numbers of its columns."""
+    return np.array_equal(classes, np.arange(len(classes)))
+
+
 def encode_labels(y: Any, n_samples: int | None = None, *, classes: Any = None) -> Labels:
     """Turn ``y`` into codes, by the rules at the head of this module.
 
@@ -118,7 +126,8 @@ def encode_labels(y: Any, n_samples: int | None = None, *, classes: Any = None) 
         When given, the number of labels y must have.
     classes : array or None
         Classes known from a fit: unless -1 is among them, it means unlabeled even where y happens
-        to hold nothing else but 1; if it is among them, it is a label like any other.
+        to hold nothing else but 1; if it is among them, it is a label like any other. The columns
+        of a multilabel DataFrame are put into their order, by name.
 
     Returns
     -------
@@ -131,7 +140,7 @@ def encode_labels(y: Any, n_samples: int | None = None, *, classes: Any = None) 
     >>> encode_labels([[1, 0], [-1, 1]]).labeled
     array([ True,  True])
     """
-    y = _as_array(y)
+    names, sparse, y = _column_names(y), sp.issparse(y), _as_array(y)
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected; it is taken as 1d. "
@@ -145,7 +154,9 @@ def encode_labels(y: Any, n_samples: int | None = None, *, classes: Any = None) 
     if n_samples is not None and len(y) != n_samples:
         raise ValueError(f"X has {n_samples} samples and y has {len(y)}; they must be equal.")
     if y.ndim == 2:
-        return _encode_indicator(y)
+        if sparse:
+            _warn_of_empty_rows(y)
+        return _with_names(_encode_indicator(y), names, classes)
     return _encode_single(y, None if classes is None else bool(np.isin(UNKNOWN, classes)))
 
 
@@ -158,6 +169,20 @@ def _as_array(y: Any) -> NDArray[Any]:
         array[:] = y
         return array
     return np.asarray(y)
+
+
+def _column_names(y: Any) -> NDArray[Any] | None:
+    """Return the names of a table's columns; None for an array, or columns that are numbered."""
+    # pyarrow has names of its own for it; those of pandas and polars are alike
+    names = getattr(y, "column_names" if hasattr(type(y), "column_names") else "columns", None)
+    if names is None:
+        return None
+    if len(set(names)) < len(names):
+        raise ValueError("y has two columns of one name; give each label a name of its own.")
+    if all(isinstance(name, int | np.integer) for name in names):
+        found = np.array(names, dtype=np.int64)
+        return None if are_numbers(found) else found
+    return np.array([str(name) for name in names])
 
 
 def _is_missing(value: Any) -> bool:
@@ -235,3 +260,37 @@ def _encode_indicator(y: NDArray[Any]) -> Labels:
         )
     codes[known] = values.astype(np.int64)
     return Labels(np.arange(y.shape[1]), codes)
+
+
+def _warn_of_empty_rows(y: NDArray[Any]) -> None:
+    """Warn when most rows of a sparse indicator have no entry: they may be meant as unlabeled."""
+    empty = int((~(y != 0).any(axis=1)).sum())
+    if 2 * empty > len(y):
+        warnings.warn(
+            f"{empty} of {len(y)} rows of the sparse y have no entry, which is read as samples to "
+            "which no label applies; if they are unlabeled, set their rows to -1.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _with_names(labels: Labels, names: NDArray[Any] | None, classes: Any) -> Labels:
+    """Name the columns of an indicator; if the classes are known, bring it into their order."""
+    if classes is None or not len(classes):
+        return labels if names is None else Labels(names, labels.codes)
+    classes = np.asarray(classes)
+    place = {} if names is None else {str(name): k for k, name in enumerate(names)}
+    if place.keys() == set(map(str, classes)):
+        return Labels(classes, labels.codes[:, [place[str(name)] for name in classes]])
+    if names is not None and not are_numbers(classes):
+        raise ValueError(
+            f"y has the columns {_listed(names)}, and the labels so far are {_listed(classes)}; "
+            "give the same ones, in any order."
+        )
+    # one of the two has no names: by position; another number is for the caller to refuse
+    return labels if len(classes) != labels.codes.shape[1] else Labels(classes, labels.codes)
+
+
+def _listed(names: NDArray[Any], most: int = 8) -> str:
+    """Return names in one line."""
+    return ", ".join([str(name) for name in names[:most]] + ["..."] * (len(names) > most))

@@ -7,17 +7,24 @@ estimators train on them. Both go wrong without a word; these two do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
-from marginparts.labels import encode_labels
+from marginparts.labels import Labels, are_numbers, encode_labels
+from marginparts.validation import seed_of
+
+#: The methods of a wrapped estimator that are passed on, with what is given for them.
+_PASSED_ON = ("fit", "predict", "predict_proba", "decision_function", "transform", "score")
 
 
 class LabeledKFold:
@@ -62,7 +69,8 @@ class LabeledKFold:
         X : array-like of n rows
             Not looked at.
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled.
+            Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
+            no label applies.
         groups : ignored
 
         Yields
@@ -77,7 +85,10 @@ class LabeledKFold:
                 "use fewer folds or label more samples."
             )
         folds: Any = KFold if labels.multilabel else StratifiedKFold
-        folds = folds(self.n_splits, shuffle=self.shuffle, random_state=self.random_state)
+        seed = self.random_state
+        if isinstance(seed, Integral):
+            seed = seed_of(seed)
+        folds = folds(self.n_splits, shuffle=self.shuffle, random_state=seed)
         for _, test in folds.split(rows, labels.codes[rows]):
             hidden = rows[test]
             yield np.setdiff1d(np.arange(len(labels.codes)), hidden), hidden
@@ -106,7 +117,16 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
     estimator_ : estimator
         The fitted estimator.
     classes_ : array
-        Its classes, if it has any.
+        Its classes, if it has any; the column names of a multilabel DataFrame.
+    feature_names_in_ : array
+        The columns of X, if the estimator keeps them.
+
+    Notes
+    -----
+    Metadata is routed as by scikit-learn's own wrappers: with
+    ``sklearn.set_config(enable_metadata_routing=True)`` the estimator gets what it has asked for,
+    without it all that is given. What has one entry a sample, such as ``sample_weight``, is cut
+    down to the labeled rows with them.
 
     Examples
     --------
@@ -126,7 +146,8 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         ----------
         X : array-like of n rows
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled.
+            Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
+            no label applies.
         **fit_params
             Passed on; what has one entry a sample is cut down to the labeled ones.
 
@@ -135,52 +156,98 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         LabeledOnly
             The fitted estimator.
         """
-        rows, known = _labeled_rows(X, y)
-        fit_params = _check_method_params(X, fit_params, indices=rows)
-        self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, rows), known, **fit_params)
+        labels = encode_labels(y, _num_samples(X))
+        rows = _known_rows(labels)
+        params = self._routed("fit", fit_params, X, rows)
+        self.estimator_ = clone(self.estimator).fit(
+            _safe_indexing(X, rows), _values(labels, rows), **params
+        )
+        self.label_names_ = labels.classes if labels.multilabel else None
         return self
 
     @property
     def classes_(self) -> Any:
-        """Classes of the fitted estimator."""
-        return self.estimator_.classes_
+        """Classes of the fitted estimator, or the column names of a multilabel DataFrame."""
+        names = self.label_names_
+        return self.estimator_.classes_ if names is None or are_numbers(names) else names
 
     @property
     def n_features_in_(self) -> int:
         """Number of features seen in the fit."""
         return int(self.estimator_.n_features_in_)
 
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features seen in the fit."""
+        return np.asarray(self.estimator_.feature_names_in_)
+
     @available_if(_inner_has("predict"))
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, **params: Any) -> Any:
         """Predict with the fitted estimator."""
-        return self._call("predict", X)
+        return self._call("predict", X, params)
 
     @available_if(_inner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, **params: Any) -> Any:
         """Return the fitted estimator's probabilities."""
-        return self._call("predict_proba", X)
+        return self._call("predict_proba", X, params)
 
     @available_if(_inner_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: Any, **params: Any) -> Any:
         """Return the fitted estimator's decision values."""
-        return self._call("decision_function", X)
+        return self._call("decision_function", X, params)
 
     @available_if(_inner_has("transform"))
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, **params: Any) -> Any:
         """Transform with the fitted estimator."""
-        return self._call("transform", X)
+        return self._call("transform", X, params)
 
     @available_if(_inner_has("score"))
-    def score(self, X: Any, y: Any) -> float:
-        """Score on the labeled rows; unlabeled ones are ignored."""
-        check_is_fitted(self)
-        classes = getattr(self.estimator_, "classes_", None)
-        rows, known = _labeled_rows(X, y, classes)
-        return float(self.estimator_.score(_safe_indexing(X, rows), known))
+    def score(self, X: Any, y: Any, **score_params: Any) -> float:
+        """Score on the labeled rows; unlabeled ones are ignored.
 
-    def _call(self, method: str, X: Any) -> Any:
+        Parameters
+        ----------
+        X : array-like of n rows
+        y : (n,) or (n, c) array-like
+            Labels, -1, None or NaN for unlabeled. The columns of a multilabel DataFrame are put
+            into the order of the fit by their names.
+        **score_params
+            Passed on, for instance ``sample_weight``; what has one entry a sample is cut down to
+            the labeled ones.
+
+        Returns
+        -------
+        float
+        """
         check_is_fitted(self)
-        return getattr(self.estimator_, method)(X)
+        classes = self.label_names_
+        if classes is None:
+            classes = getattr(self.estimator_, "classes_", None)
+        labels = encode_labels(y, _num_samples(X), classes=classes)
+        rows = _known_rows(labels)
+        params = self._routed("score", score_params, X, rows)
+        found = self.estimator_.score(_safe_indexing(X, rows), _values(labels, rows), **params)
+        return float(found)
+
+    def _call(self, method: str, X: Any, params: dict[str, Any]) -> Any:
+        check_is_fitted(self)
+        return getattr(self.estimator_, method)(X, **self._routed(method, params))
+
+    def _routed(
+        self, method: str, params: dict[str, Any], X: Any = None, rows: Any = None
+    ) -> dict[str, Any]:
+        """Return what the estimator's method gets, cut down to some rows of X."""
+        if get_config()["enable_metadata_routing"]:
+            params = process_routing(self, method, **params)["estimator"][method]
+        return params if rows is None else _check_method_params(X, params, indices=rows)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Say to whom metadata goes, see scikit-learn's guide to metadata routing."""
+        mapping = MethodMapping()
+        for method in _PASSED_ON:
+            mapping.add(caller=method, callee=method)
+        router = MetadataRouter(owner=type(self).__name__)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -194,11 +261,15 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _labeled_rows(X: Any, y: Any, classes: Any = None) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the rows whose labels are known, and those labels with their own values."""
-    labels = encode_labels(y, _num_samples(X), classes=classes)
+def _known_rows(labels: Labels) -> NDArray[np.intp]:
+    """Return the rows whose labels are all known."""
     rows = np.flatnonzero(labels.complete)
     if not len(rows):
         raise ValueError("There are no labeled samples in y; label at least two.")
+    return rows
+
+
+def _values(labels: Labels, rows: NDArray[np.intp]) -> NDArray[Any]:
+    """Return the labels of some rows, with their own values."""
     codes = labels.codes[rows]
-    return rows, codes if labels.multilabel else labels.classes[codes]
+    return codes if labels.multilabel else labels.classes[codes]

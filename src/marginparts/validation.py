@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
 from marginparts._types import Array
@@ -100,6 +101,26 @@ def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(options)}.")
     return str(value)
+
+
+def seed_of(random_state: Any) -> int:
+    """Return one integer seed from ``None``, an int, a RandomState or a Generator.
+
+    It has 32 bits, which is what scikit-learn takes; a larger int is hashed to that.
+
+    Examples
+    --------
+    >>> seed_of(7), seed_of(2**40) == seed_of(0)
+    (7, False)
+    """
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if not isinstance(random_state, Integral):
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    seed = int(random_state)
+    if seed < 0:
+        raise ValueError(f"random_state={seed} must be 0 or larger.")
+    return seed if seed < 2**32 else int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
 def check_rank(n_components: Any, shape: tuple[int, int]) -> int:

@@ -18,7 +18,6 @@ from marginparts.checkpoint import Logbook, logbook_of
 from marginparts.cluster import as_dask_rows, lazy_on_dask
 from marginparts.factorization import parts_of
 from marginparts.geometry import gram_root
-from marginparts.init import seed_of
 from marginparts.labels import Labels
 from marginparts.row_blocks import RowBlocks, mapped_by_blocks
 from marginparts.validation import (
@@ -29,6 +28,7 @@ from marginparts.validation import (
     check_option,
     check_rank,
     on_the_host,
+    seed_of,
 )
 
 #: Parameters on which what a fit finds does not depend.

@@ -86,10 +86,12 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         """Return the accuracy on the labeled rows of y; unlabeled ones are ignored.
 
         For multilabel data a row counts as right when all its labels are, and rows with an unknown
-        entry are ignored.
+        entry are ignored. The columns of a DataFrame are put into the order of `classes_` by their
+        names; an array's are taken as they come.
         """
         check_is_fitted(self)
         labels = encode_labels(y, _num_samples(X), classes=self.classes_)
+        self._check_form(labels)
         known = labels.complete
         if not known.any():
             raise ValueError("score needs labeled samples, and y has none.")
@@ -100,6 +102,15 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         else:
             predicted = self.predict(_safe_indexing(X, np.flatnonzero(known)))
         return float(accuracy_score(truth, predicted, sample_weight=weight))
+
+    def _check_form(self, labels: Labels) -> None:
+        """Refuse labels of another form than those of the fit."""
+        form = f"an indicator with {len(self.classes_)} columns" if self.multilabel_ else "a 1d y"
+        same = labels.multilabel == self.multilabel_
+        if not same or (self.multilabel_ and labels.codes.shape[1] != len(self.classes_)):
+            raise ValueError(
+                f"y has shape {labels.codes.shape}, but the fit had {form}; keep to that."
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -162,6 +162,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
             Nonnegative data.
         y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; None is plain NMF with the squared loss.
+            A row without entries in a sparse y is labeled: no label applies.
 
         Returns
         -------
@@ -268,6 +269,7 @@ class ConstrainedNMF(_SquaredLossParts):
             Nonnegative data.
         y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; None is plain NMF with the squared loss.
+            A row without entries in a sparse y is labeled: no label applies.
 
         Returns
         -------

@@ -170,7 +170,8 @@ class NMFAlpha(PartsTransformer):
         X : (n, d) array or sparse matrix, RowBlocks or Dask array
             Nonnegative data, in memory, on disk (`open_rows`) or on a cluster.
         y : (n,) or (n, c) array-like, or None
-            Labels, -1, None or NaN for unlabeled; None is plain NMF.
+            Labels, -1, None or NaN for unlabeled; None is plain NMF. A row without entries in a
+            sparse y is labeled: no label applies.
 
         Returns
         -------

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from marginparts._types import Array
 from marginparts.backends import Backend, get_backend
 from marginparts.estimators._classifying import PartlyLabeledClassifier
-from marginparts.init import seed_of
 from marginparts.labels import Labels
 from marginparts.linear_head import Head
 from marginparts.online import Rows, Settings, Stream, View
@@ -26,6 +25,7 @@ from marginparts.validation import (
     check_option,
     check_positive,
     on_the_host,
+    seed_of,
 )
 
 
@@ -137,7 +137,8 @@ class OnlineNMFAlphaClassifier(
         X : (n, d) array or sparse matrix
             Nonnegative data, labeled and unlabeled.
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled; at least two classes.
+            Labels, -1, None or NaN for unlabeled; at least two classes. All labels are at hand,
+            so that -1 and 1 alone are two classes, as in any other fit.
 
         Returns
         -------
@@ -159,10 +160,12 @@ class OnlineNMFAlphaClassifier(
         X : (n, d) array or sparse matrix
             Nonnegative data; d as at the first call.
         y : (n,) or (n, c) array-like, or None
-            Labels, -1, None or NaN for unlabeled; None for all unlabeled.
+            Labels, -1, None or NaN for unlabeled; None for all unlabeled. -1 is a class only if
+            it is declared. A row without entries in a sparse y is labeled: no label applies.
         classes : array-like or None
-            All labels that the stream will have, at the first call. Without them a new label
-            becomes a new class.
+            All labels that the stream will have, at the first call; for several labels a sample
+            the names of the columns. Without them a new label becomes a new class, and a batch
+            may have one class only or none.
 
         Returns
         -------

@@ -66,7 +66,8 @@ class TransductiveSVM(PartlyLabeledClassifier):
         ----------
         X : (n, d) array or sparse matrix
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled.
+            Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
+            no label applies.
 
         Returns
         -------

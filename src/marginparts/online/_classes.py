@@ -1,7 +1,11 @@
-"""Which classes a stream has: declared at its first batch, or found on the way."""
+"""Which classes a stream has: declared at its first batch, or found on the way.
+
+A batch cannot tell whether -1 is a class of the stream, so it never is unless it was declared.
+"""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,16 +15,17 @@ from marginparts.labels import UNKNOWN, Labels, encode_labels
 
 
 def declared_classes(classes: Any, before: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Return the classes that a caller declares, sorted; they cannot change later."""
-    found = np.unique(np.asarray(classes))
+    """Return the classes that a caller declares, in their order; they cannot change later."""
+    found = np.asarray(classes)
+    different, first = np.unique(found, return_index=True)
     if not len(found):
         raise ValueError("classes is empty; name all labels that the stream will have, or none.")
-    if before is not None and not np.array_equal(found, before):
+    if before is not None and not np.array_equal(different, np.unique(before)):
         raise ValueError(
             "classes differ from those of the stream so far; declare them at its first batch, and "
             "leave them out later."
         )
-    return found
+    return found[np.sort(first)]
 
 
 def labels_of(
@@ -39,7 +44,7 @@ def labels_of(
         None for a batch without labels.
     n : int
     before : array or None
-        Classes known before.
+        Classes known before; for several labels a sample in the order of the columns.
     closed : bool
         Whether new ones are refused.
     multilabel : bool or None
@@ -51,14 +56,17 @@ def labels_of(
     """
     if before is None:
         before = np.empty(0, np.int64)
+    if y is None and multilabel:
+        return Labels(before, np.full((n, len(before)), UNKNOWN))
     if y is None:
-        shape = (n, len(before)) if multilabel else (n,)
-        return Labels(before, np.full(shape, UNKNOWN))
-    # with no class known, -1 means what it means in a fit
-    labels = encode_labels(y, n, classes=before if len(before) else None)
+        return Labels(np.unique(before), np.full(n, UNKNOWN))
+    labels = encode_labels(y, n, classes=before)
     _check_form(labels, before, multilabel)
     if labels.multilabel:
         return labels
+    if not len(before):
+        _warn_of_the_papers_coding(y, n, labels)
+    before = np.unique(before)
     classes = _united(before, labels.classes)
     if closed and len(classes) > len(before):
         new = classes[~np.isin(classes, before)]
@@ -68,6 +76,17 @@ def labels_of(
         )
     places = np.append(places_in(labels.classes, classes), UNKNOWN)  # -1 finds the last
     return Labels(classes, places[labels.codes])
+
+
+def _warn_of_the_papers_coding(y: Any, n: int, labels: Labels) -> None:
+    """Warn when the first labels of a stream are -1 and 1, which may be meant as two classes."""
+    if labels.classes.tolist() == [1] and UNKNOWN in encode_labels(y, n, classes=[UNKNOWN]).classes:
+        warnings.warn(
+            "y holds only -1 and 1, and in a stream -1 is unlabeled unless it is declared; if it "
+            "is a class, begin anew and give classes=[-1, 1] with the first batch.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def places_in(some: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:

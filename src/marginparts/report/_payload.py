@@ -201,7 +201,8 @@ def _question_names(model: Model) -> list[str]:
     names = [str(name) for name in model.classifier.parts_.margin_names_]
     if not model.multilabel:
         return names
-    return [model.class_names[int(name)] for name in names]
+    by_column = dict(zip(map(str, model.classifier.classes_), model.class_names, strict=True))
+    return [by_column[name] for name in names]
 
 
 def _cosine(a: Array, b: Array) -> float | None:
