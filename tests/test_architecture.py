@@ -33,6 +33,7 @@ FLOORS = [
     ["checkpoint._file", "checkpoint._policy"],
     ["checkpoint._logbook"],
     ["checkpoint"],
+    ["cluster._lost_rows"],
     ["cluster._shard"],
     ["cluster._calls"],
     ["cluster._rows"],

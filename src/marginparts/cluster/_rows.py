@@ -149,8 +149,9 @@ class _Factors(Workers):
     """The workers of a fit, which give factors out as Dask arrays."""
 
     def __init__(self, rows: ClusterRows, spec: Spec) -> None:
-        super().__init__(rows.client, rows.blocks, rows.bounds[:-1], spec)
         self.sizes = np.diff(rows.bounds)
+        nonzeros = np.diff(np.cumsum([0, *rows.counts], dtype=np.int64)[rows.bounds])
+        super().__init__(rows.client, rows.blocks, rows.bounds[:-1], nonzeros + self.sizes, spec)
 
     def released(self, name: int) -> Any:
         """Return a factor (n, r) as a Dask array whose blocks stay where they are."""
