@@ -18,7 +18,7 @@ FLOORS = [
     ["readers._labels", "readers._columns", "readers._matrix_market"],
     ["readers._arrays", "readers._delimited"],
     ["backends"],
-    ["backends._common", "backends._blocks"],
+    ["backends._common", "backends._blocks", "backends._unbroken"],
     ["backends._numba_kernels", "backends.blocked", "backends.dask_blocks"],
     ["backends._numba_sweep"],
     ["backends.reference", "backends.numba_cpu", "backends.triton_csr"],

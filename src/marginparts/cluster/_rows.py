@@ -150,8 +150,9 @@ class _Factors(Workers):
 
     def __init__(self, rows: ClusterRows, spec: Spec) -> None:
         self.sizes = np.diff(rows.bounds)
-        nonzeros = np.diff(np.cumsum([0, *rows.counts], dtype=np.int64)[rows.bounds])
-        super().__init__(rows.client, rows.blocks, rows.bounds[:-1], nonzeros + self.sizes, spec)
+        by_block = np.split(rows.counts, rows.bounds[1:-1])
+        work = [counts.sum(dtype=np.int64) + len(counts) for counts in by_block]
+        super().__init__(rows.client, rows.blocks, rows.bounds[:-1], work, spec)
 
     def released(self, name: int) -> Any:
         """Return a factor (n, r) as a Dask array whose blocks stay where they are."""
