@@ -15,7 +15,7 @@ Whatever is not about blocks (V, the margin components) is done here, by a local
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +29,7 @@ from marginparts._by_rows import RowsOnDemand
 from marginparts._types import Array, Step
 from marginparts.backends import Also, Backend, Plus
 from marginparts.backends._common import gauged
+from marginparts.backends._unbroken import RowsLostError, Unbroken
 
 
 class Caller(Protocol):
@@ -36,6 +37,7 @@ class Caller(Protocol):
 
     live: set[int]
     rebuilt: int  # how often blocks had to be made anew
+    margin: Callable[[], tuple[float, Array, Array] | None]  # what it asks for to do so
 
     def share(self, **values: Any) -> None:
         """Send something to all workers, once."""
@@ -167,7 +169,8 @@ class RemoteCoefficients:
         """Return ``S.T @ H`` (2p, r), or the product of S with a vector."""
         if not self.transposed:
             return self.S @ B
-        return self.backend.inner.factor(B.ask("margin_codes"))
+        self.backend.codes = B.ask("margin_codes")
+        return self.backend.inner.factor(self.backend.codes)
 
 
 class DaskBackend:
@@ -191,6 +194,8 @@ class DaskBackend:
         self.names = count()
         self.is_supervised = False
         self.sent: SharedFactor | None = None  # the V that the workers have
+        self.codes: Array | None = None  # the last HS (2p, r) that is known
+        self.unbroken_since = 0  # what the caller had rebuilt when the present work began
         # Whether V will be updated where it is. A guess from its last update; where it is wrong,
         # numerators were made in vain
         self.numerators_follow = False
@@ -199,6 +204,23 @@ class DaskBackend:
     def mended(self) -> int:
         """How often rows of H were lost and made anew."""
         return self.caller.rebuilt
+
+    def recorded(self, problem: Any) -> Any:
+        """Return the problem with work that is begun again where rows of H are lost."""
+        self.caller.margin = partial(self._margin, problem)
+        return Unbroken(problem, self)
+
+    def _margin(self, problem: Any) -> tuple[float, Array, Array] | None:
+        """Return lam, HS and T (eq. 16): by them lost rows are found again with their margin."""
+        if not problem.supervised or self.codes is None or self.sent is None:
+            return None
+        T = self.inner.ratio_matmul(problem.XS, self.inner.factor(self.codes), self.sent.array)
+        return problem.lam, self.codes, self._plain(T)
+
+    def check_unbroken(self) -> None:
+        """Refuse to go on with numbers of which some are from before a loss of rows."""
+        if self.caller.rebuilt != self.unbroken_since:
+            raise RowsLostError("rows of H were lost and made anew")
 
     def prepare(self, X: Any, like: Any = None) -> Any:
         """Take the data as it is on the workers; what is like it stays here."""
@@ -287,6 +309,7 @@ class DaskBackend:
         )
         new.changed()
         new.told.sums, new.told.margin_codes = sums, codes
+        self.codes = codes
         new.told.numerators = None if numerators is None else (B, numerators)
         return gauged(new, mass, worst) if gauge else Step(new)
 
@@ -294,6 +317,7 @@ class DaskBackend:
         self, V: SharedFactor, H: RemoteFactor, den: Any, also: Also | None, out: Any, gauge: bool
     ) -> Step:
         numerator = self.inner.factor(self._numerators(V, H))
+        self.check_unbroken()  # the denominator was found before the numerators
         if also is not None:
             numerator += also.weight * self.inner.ratio_matmul(also.X, V.array, also.B)
         room = None if out is None else out.array

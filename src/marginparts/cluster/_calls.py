@@ -1,8 +1,9 @@
 """Calling the workers of a fit, and going on without those that die.
 
-Blocks are shared out by rows. Each call sends one task to each worker and adds up what they say as
-a tree; a task is bound to its worker, so that nothing is moved behind our back. When a worker is
-gone its blocks go to the others, which make them anew; when one joins it is given some.
+Blocks are shared out by the work that they are: their nonzeros plus their rows. Each call sends one
+task to each worker and adds up what they say as a tree; a task is bound to its worker, so that
+nothing is moved behind our back. When a worker is gone its blocks go to the others, which make them
+anew; when one joins it is given some.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import logging
 import time
 import uuid
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import count
 from typing import Any
 
 from marginparts.cluster import _shard
-from marginparts.cluster._shard import News, Order, Share, Shared, Spec
+from marginparts.cluster._lost_rows import Known, Margin
+from marginparts.cluster._shard import LackingBlocksError, News, Order, Share, Shared, Spec
 
 logger = logging.getLogger("marginparts")
 
@@ -27,6 +29,9 @@ _WAITING, _LOOKING = 0.5, 2.0
 
 #: How often the same blocks may be lost in one call.
 _TRIES = 20
+
+#: The share of a worker's work that a move must save it, for blocks are large.
+_WORTH_A_MOVE = 0.05
 
 
 class ClusterError(RuntimeError):
@@ -41,19 +46,30 @@ class Workers:
     client : distributed.Client
     blocks : list of Future
         Trusted blocks of rows.
-    first_rows : (k,) ints
-        The first row of each.
+    first_rows, work : (k,) ints
+        The first row of each, and how much work an update of it is: its nonzeros and its rows.
     spec : Spec
+
+    Attributes
+    ----------
+    rebuilt : int
+        How often blocks were lost.
+    margin : callable
+        Returns what is known of the margin components, when blocks are lost; or None.
     """
 
-    def __init__(self, client: Any, blocks: Sequence[Any], first_rows: Any, spec: Spec) -> None:
+    def __init__(
+        self, client: Any, blocks: Sequence[Any], first_rows: Any, work: Any, spec: Spec
+    ) -> None:
         self.client, self.blocks, self.first_rows = client, blocks, [int(i) for i in first_rows]
+        self.work = [int(amount) for amount in work]
         self.spec = spec._replace(fit=uuid.uuid4().hex)
         self.shared: Shared = {}
         self.seen: dict[str, dict[str, int]] = {}
         self.editions = count()
         self.clock = self.updates = 0
         self.rebuilt = 0
+        self.margin: Callable[[], tuple[float, Any, Any] | None] = lambda: None
         self.live: set[int] = set()
         self.queue: list[tuple[tuple[Any, ...], Any]] = []
         self.owner: dict[int, str] = {}
@@ -77,7 +93,7 @@ class Workers:
         """Do something with all blocks, and return the sum of what they say."""
         self._look_for_workers()
         steps = *(before for before, _ in self.queue), step
-        order = Order(self.clock, self.updates, tuple(sorted(self.live)), steps)
+        order = Order(self.clock, tuple(sorted(self.live)), steps)
         tasks = {self._submit(worker, some, order): some for worker, some in self._by_worker()}
         for _ in range(_TRIES):
             last = self._tree(list(tasks))
@@ -159,6 +175,7 @@ class Workers:
             lost = [
                 task for task, numbers in tasks.items()
                 if self.owner[numbers[0]] not in here or task.status in ("lost", "cancelled")
+                or _lacks_blocks(task)
             ]  # fmt: skip
             if lost:
                 return lost
@@ -178,10 +195,12 @@ class Workers:
         for number in orphans:
             self.seen.pop(self.owner[number], None)
         self.client.cancel(lost)
+        margin = self.margin()
+        known = Known(self.updates, None if margin is None else Margin(*margin))
         kept = {task: numbers for task, numbers in tasks.items() if task not in lost}
         self._place(orphans)
         for worker, numbers in _grouped(orphans, self.owner):
-            kept[self._submit(worker, numbers, order)] = numbers
+            kept[self._submit(worker, numbers, order._replace(known=known))] = numbers
         return kept
 
     def _present(self) -> dict[str, int]:
@@ -202,7 +221,7 @@ class Workers:
             ) from error
 
     def _place(self, orphans: Sequence[int] | None = None) -> None:
-        """Give blocks to workers: those that have the data already, then those with few rows."""
+        """Give blocks to workers: those that have the data already, then those with least work."""
         present = self._present()
         began = time.monotonic()
         while not present:
@@ -219,13 +238,13 @@ class Workers:
             orphans = [i for i in range(len(self.blocks)) if i not in self.owner]
         for i in orphans:
             self.owner.pop(i, None)
-        for i in orphans:
+        for i in sorted(orphans, key=self.work.__getitem__, reverse=True):
             self.owner[i] = min(present, key=self._load)
         if not self.clock:
             self._even_out(present)
 
     def _load(self, worker: str) -> int:
-        return sum(1 for owner in self.owner.values() if owner == worker)
+        return sum(self.work[i] for i, owner in self.owner.items() if owner == worker)
 
     def _by_worker(self) -> list[tuple[str, list[int]]]:
         return _grouped(range(len(self.blocks)), self.owner)
@@ -246,18 +265,27 @@ class Workers:
             if arrived:
                 self.seen[new] = {name: news.edition for name, news in self.shared.items()}
             if not arrived or not taken.result():
-                self.rebuilt += 1  # it will have to be
+                logger.info("block %d did not arrive", number)  # the next call finds it lacking
 
     def _even_out(self, present: Iterable[str]) -> list[tuple[int, str]]:
-        """Move blocks from workers with most to those with least; return what moved, from where."""
+        """Move blocks from workers with most work to those with least.
+
+        Returns what moved, from where. A move lowers the larger of two loads and raises the smaller
+        one, so this comes to an end.
+        """
         moved: list[tuple[int, str]] = []
         while True:
             most, least = max(present, key=self._load), min(present, key=self._load)
-            if self._load(most) - self._load(least) < 2:
+            gap = self._load(most) - self._load(least)
+            saved = {
+                i: min(self.work[i], gap - self.work[i])
+                for i, owner in self.owner.items() if owner == most
+            }  # fmt: skip
+            best = max(saved, key=saved.__getitem__, default=None)
+            if best is None or saved[best] <= _WORTH_A_MOVE * self._load(most):
                 return moved
-            number = next(i for i, owner in self.owner.items() if owner == most)
-            self.owner[number] = least
-            moved.append((number, most))
+            self.owner[best] = least
+            moved.append((best, most))
 
     def released(self, name: int) -> list[Any]:
         """Return the rows of a factor as futures that are done."""
@@ -297,3 +325,8 @@ def _grouped(numbers: Iterable[int], owner: dict[int, str]) -> list[tuple[str, l
     for number in numbers:
         groups.setdefault(owner[number], []).append(number)
     return sorted(groups.items())
+
+
+def _lacks_blocks(task: Any) -> bool:
+    """Say whether a worker that is there does not have what it was called for."""
+    return task.status == "error" and isinstance(task.exception(), LackingBlocksError)

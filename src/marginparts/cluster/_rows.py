@@ -149,8 +149,10 @@ class _Factors(Workers):
     """The workers of a fit, which give factors out as Dask arrays."""
 
     def __init__(self, rows: ClusterRows, spec: Spec) -> None:
-        super().__init__(rows.client, rows.blocks, rows.bounds[:-1], spec)
         self.sizes = np.diff(rows.bounds)
+        by_block = np.split(rows.counts, rows.bounds[1:-1])
+        work = [counts.sum(dtype=np.int64) + len(counts) for counts in by_block]
+        super().__init__(rows.client, rows.blocks, rows.bounds[:-1], work, spec)
 
     def released(self, name: int) -> Any:
         """Return a factor (n, r) as a Dask array whose blocks stay where they are."""

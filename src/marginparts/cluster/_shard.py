@@ -1,8 +1,9 @@
 """What a worker keeps of a fit: its blocks of rows, with their rows of S and H.
 
 A call comes with the number of calls before it, the *clock*. A block that has seen another number
-(its worker died, it was taken elsewhere, a call was repeated) is made anew from the data and V, so
-that it is never updated twice and never from old numbers.
+(its worker died, it was taken elsewhere, a call was repeated) is never used: the worker says that
+it lacks blocks, and the client calls again with what it takes to find their rows of H. So no block
+is updated twice, or from old numbers, and the client knows of every row that was lost.
 """
 
 from __future__ import annotations
@@ -16,20 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginparts._types import Array
-from marginparts.backends import Backend, Plus, get_backend
+from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import inverse_or_zero
-from marginparts.models.nmf_alpha import NMFAlphaProblem
-from marginparts.solver import minimize
-
-#: Rows of H that were lost get as many updates from a flat start as they had had, within bounds.
-#: With many more, early in a fit, they would follow a V that is not good yet, and stay there.
-_FEWEST, _MOST = 20, 200
+from marginparts.cluster._lost_rows import Known, LostRows, found_again, margin_term
 
 #: What workers keep, by the worker's address and the fit.
 _shards: dict[tuple[str, str], Shard] = {}
 
 #: Threads of a process take turns: the kernels use all of its cores themselves.
 _turn = threading.RLock()
+
+
+class LackingBlocksError(RuntimeError):
+    """A worker was called for blocks that it does not have, or not as they should be."""
 
 
 class Spec(NamedTuple):
@@ -65,14 +65,14 @@ Shared = dict[str, News]
 class Order(NamedTuple):
     """What is to be done: methods of `Block` with their arguments.
 
-    ``live`` are the factors that a block must have; ``clock`` is the number of orders before it,
-    and ``updates`` that of updates of H.
+    ``live`` are the factors that a block must have; ``clock`` is the number of orders before it.
+    Where blocks were lost, ``known`` is what it takes to make them anew.
     """
 
     clock: int
-    updates: int
     live: tuple[int, ...]
     steps: tuple[tuple[Any, ...], ...]
+    known: Known | None = None
 
 
 class Block:
@@ -86,19 +86,13 @@ class Block:
         self.S: Any = None if S is None else inner.coefficients(S)
         self.factors: dict[int, Any] = {}
 
-    def rebuild(self, live: Sequence[int], updates: int) -> None:
-        """Find H again, about as close to its best value for the V at hand as it was.
-
-        That is without the margin components: the updates that follow see to them.
-        """
-        V, inner = self.shard.V, self.inner
-        flat = inverse_or_zero(_host(inner.column_sums(V)), self.shard.spec.dtype)
-        H = inner.factor(np.repeat(flat[None, : self.shard.spec.r], self.part.shape[0], axis=0))
-        run = minimize(
-            NMFAlphaProblem(inner, X=self.part), {"V": V, "H": H}, solver="mu",
-            max_iter=min(max(updates, _FEWEST), _MOST), frozen=("V",), watch=False,
-        )  # fmt: skip
-        self.factors = {name: deepcopy(run.state["H"]) for name in live}
+    def rebuild(self, live: Sequence[int], known: Known) -> None:
+        """Find H again, about as close to its best value for the V at hand as it was."""
+        V, r = self.shard.V, self.shard.spec.r
+        flat = inverse_or_zero(_host(self.inner.column_sums(V)), self.shard.spec.dtype)[:r]
+        rows = LostRows(self.inner, self.part, self.S, r, known.margin)
+        H = found_again(rows, V, flat, known.updates)
+        self.factors = {name: deepcopy(H) for name in live}
 
     def begin(self, name: int) -> None:
         """Take the rows of H to start from."""
@@ -135,8 +129,7 @@ class Block:
         inner, V = self.inner, self.shard.V
         options: dict[str, Any] = {}
         if T is not None:
-            options["weight"] = self._weight(lam)
-            options["plus"] = Plus(self.S, inner.factor(T), lam)
+            options = margin_term(inner, self.S, lam, T)
         H = self.factors[name]
         done = inner.half_step(
             self.part, H, V, inner.column_sums(V), out=H if name == to else None, gauge=gauge,
@@ -146,11 +139,6 @@ class Block:
         following = self.numerators(to) if numerators else None
         worst = done.mass * (done.violation or 0.0)
         return self.sums(to), self.margin_codes(to), done.mass, worst, following
-
-    def _weight(self, lam: float) -> Any:
-        """Return ``1 + lam * s`` (n,) where the kernels want it."""
-        ones = np.ones(self.S.shape[1])
-        return 1 + lam * (self.S @ ones)
 
     def numerators(self, name: int) -> Array:
         """Return these rows' share in the numerator of V (d, r)."""
@@ -198,22 +186,36 @@ class Shard:
 
     def block(self, number: int, first: int, X: Any, order: Order) -> Block:
         """Return a block as it should be now."""
-        found = self.blocks.get(number)
-        if found is not None and found.clock == order.clock:
-            return found
+        if self.has(number, order):
+            return self.blocks[number]
         rows = slice(first, first + X.shape[0])
         S = self.shared("S")
         S = None if S is None else S[rows]
-        self.blocks[number] = found = Block(self, X, S, rows, order.clock)
-        if order.live and self.V is not None:
-            found.rebuild(order.live, order.updates)
-        return found
+        self.blocks[number] = block = Block(self, X, S, rows, order.clock)
+        if self._was_begun(order) and order.known is not None:
+            block.rebuild(order.live, order.known)
+        return block
+
+    def has(self, number: int, order: Order) -> bool:
+        """Say whether a block is here and has seen all orders before this one."""
+        return number in self.blocks and self.blocks[number].clock == order.clock
+
+    def check(self, numbers: Sequence[int], order: Order) -> None:
+        """Refuse an order for blocks that are lacking, unless it says how to make them anew."""
+        lacking = [number for number in numbers if not self.has(number, order)]
+        if lacking and self._was_begun(order) and order.known is None:
+            raise LackingBlocksError(f"blocks {lacking} are not here")
+
+    def _was_begun(self, order: Order) -> bool:
+        """Say whether blocks have rows of H already; the first order of all begins them."""
+        return bool(order.live) and self.V is not None
 
 
 def call(spec: Spec, share: Share, shared: Shared, order: Order) -> list[Any]:
     """Do what is ordered with some blocks, and return the sums of what each of them says."""
     with _here(spec) as shard:
         shard.see(shared)
+        shard.check(share.numbers, order)
         totals: Any = None
         for number, first, X in zip(*share, strict=True):
             block = shard.block(number, first, X, order)
@@ -245,7 +247,7 @@ def take(spec: Spec, share: Share, shared: Shared, given: Any) -> bool:
             return False
         clock, factors = given
         for number, first, X in zip(*share, strict=True):
-            block = shard.block(number, first, X, Order(clock, 0, (), ()))
+            block = shard.block(number, first, X, Order(clock, (), ()))
             block.factors = {name: shard.inner.factor(H) for name, H in factors.items()}
         return True
 
