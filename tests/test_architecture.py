@@ -47,7 +47,7 @@ FLOORS = [
     ["init", "dual_svm"],
     ["transduction"],
     ["directions", "factorization", "linear_head"],
-    ["partly_labeled", "scores", "calibration", "explanation"],
+    ["partly_labeled", "scores", "calibration", "explanation", "recipe"],
     ["folds", "selection._settings", "online._rows", "online._classes"],
     ["online._view", "online._learner"],
     ["online._past"],

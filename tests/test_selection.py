@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from marginparts import folds, selection
 from marginparts.folds import labeled_folds
 from marginparts.labels import encode_labels
+from marginparts.recipe import Recipe
 from marginparts.selection import DEFAULT, Grid, Setting, _choosing, choose
 
 SMALL = Grid((3,), lam=(1.0, 10.0), map_iter=(5, 15), normalize=(True,), C=(0.1, 1.0, 10.0))
@@ -95,12 +96,12 @@ def test_the_choice_follows_the_seed():
 def test_one_factorization_serves_every_map_and_every_svm(monkeypatch):
     weights = []
 
-    def counted(*args, lams, **kwargs):
+    def counted(self, X, labels, S, rank, lams, seed, **kwargs):
         weights.extend(lams)
-        return factorize_path(*args, lams=lams, **kwargs)
+        return parts(self, X, labels, S, rank, lams, seed, **kwargs)
 
-    factorize_path = _choosing.factorize_path
-    monkeypatch.setattr(_choosing, "factorize_path", counted)
+    parts = Recipe.parts
+    monkeypatch.setattr(Recipe, "parts", counted)
     X, y = two_blocks()
     choose(X, encode_labels(y), SMALL)
     assert sorted(weights) == [1.0] * 5 + [10.0] * 5
@@ -114,12 +115,12 @@ def test_hidden_labels_never_reach_the_directions():
         seen.append(len(signs))
         return np.ones(len(signs))
 
-    choose(X, encode_labels(y), SMALL, source=source)
+    choose(X, encode_labels(y), SMALL, Recipe(source))
     assert seen == [16] * 5  # of twenty, each fold hides four
 
 
 def test_nothing_is_tried_when_nothing_is_left_to_choose(monkeypatch):
-    monkeypatch.setattr(_choosing, "factorize_path", lambda *args, **kwargs: pytest.fail("tried"))
+    monkeypatch.setattr(Recipe, "parts", lambda *args, **kwargs: pytest.fail("tried"))
     X, y = two_blocks()
     grid = Grid((5,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
     assert choose(X, encode_labels(y), grid).best == Setting(5, 7.0, 9, False, 0.3)
@@ -162,12 +163,12 @@ def test_of_several_ranks_the_one_that_tells_the_classes_apart_wins():
 def test_a_hopeless_rank_is_dropped_and_costs_nothing_more(monkeypatch):
     ranks = []
 
-    def counted(X, H, V, **kwargs):
-        ranks.append(V.shape[1])
-        return factorize_path(X, H, V, **kwargs)
+    def counted(self, X, labels, S, rank, *args, **kwargs):
+        ranks.append(rank)
+        return parts(self, X, labels, S, rank, *args, **kwargs)
 
-    factorize_path = _choosing.factorize_path
-    monkeypatch.setattr(_choosing, "factorize_path", counted)
+    parts = Recipe.parts
+    monkeypatch.setattr(Recipe, "parts", counted)
     X, y = two_blocks(n=200, labeled=160)
     grid = SMALL._replace(n_components=(1, 2))  # unit codes of one part are all alike
     choice = choose(X, encode_labels(y), grid)
@@ -266,11 +267,11 @@ def test_hidden_labels_change_nothing_that_is_said_of_them():
     indicator = np.where(y[:, None] >= 0, np.column_stack([y, 1 - y, y]), -1)
     labels = encode_labels(indicator)
     grid = Grid((3,), lam=(1.0,), map_iter=(5,), normalize=(True,), C=(1.0, 2.0))
-    rows, values = choose(X, labels, grid, pseudo="svm").held_out
+    rows, values = choose(X, labels, grid, Recipe(pseudo="svm")).held_out
     first = rows[:6]  # the first of five folds
     flipped = indicator.copy()
     flipped[first] = 1 - flipped[first]
-    rows_again, again = choose(X, encode_labels(flipped), grid, pseudo="svm").held_out
+    rows_again, again = choose(X, encode_labels(flipped), grid, Recipe(pseudo="svm")).held_out
     assert_array_equal(rows_again[:6], first)
     assert_array_equal(again[:6], values[:6])
 
@@ -278,7 +279,8 @@ def test_hidden_labels_change_nothing_that_is_said_of_them():
 def test_several_labels_a_sample_have_a_smaller_weight_by_default():
     X, y = two_blocks(labeled=2)
     labels = encode_labels(np.column_stack([y, np.where(y < 0, -1, 1 - y)]))
-    assert choose(X, labels, Grid()).best.lam == 0.3
+    grid = Grid(lam=selection.LAM_GRID_SEVERAL)
+    assert choose(X, labels, grid).best.lam == 0.3
     assert choose(X, encode_labels(y), Grid()).best.lam == 3.0
 
 

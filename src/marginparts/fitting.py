@@ -33,7 +33,7 @@ class Options(NamedTuple):
     n_components: Any = "auto"
     lam: Any = "auto"
     C: Any = "auto"
-    max_iter: int = 200
+    max_iter: int = 100
     backend: str = "auto"
     seed: int = 0
     path: bool = False

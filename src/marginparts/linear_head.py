@@ -47,7 +47,8 @@ def fit_head(Z: Any, labels: Labels, C: float, *, normalize: bool = True, seed: 
     ----------
     Z : (n, r) array or sparse matrix
     labels : Labels
-        Of the same n rows. A class without a labeled row is never predicted.
+        Of the same n rows; those without a label are left out. A class without a labeled row is
+        never predicted.
     C : float
     normalize : bool
         Give every row length 1, or else only all rows together (root mean square).
@@ -57,6 +58,8 @@ def fit_head(Z: Any, labels: Labels, C: float, *, normalize: bool = True, seed: 
     -------
     Head
     """
+    known = np.flatnonzero(labels.labeled)
+    Z, labels = Z[known], labels.take(known)
     size = None
     if not normalize:
         size = float(np.sqrt(np.mean(row_norms(Z.astype(np.float64), squared=True)))) or 1.0
@@ -67,12 +70,11 @@ def fit_head(Z: Any, labels: Labels, C: float, *, normalize: bool = True, seed: 
 
 def _fit_classes(Z: Any, labels: Labels, C: float, seed: int) -> Head:
     """One SVM for two classes, one a class for more."""
-    rows = np.flatnonzero(labels.labeled)
-    present, codes = np.unique(labels.codes[rows], return_inverse=True)
+    present, codes = np.unique(labels.codes, return_inverse=True)
     if len(present) < 2:  # there is nothing to tell apart
         return _constant(labels, present, Z.shape[1])
     positive = [codes == 1] if len(present) == 2 else [codes == k for k in range(len(present))]
-    svm = _svms(Z[rows], [np.where(mask, 1.0, -1.0) for mask in positive], C, seed)
+    svm = _svms(Z, [np.where(mask, 1.0, -1.0) for mask in positive], C, seed)
     if len(labels.classes) == 2:
         return svm
     coef = np.zeros((len(labels.classes), Z.shape[1]))

@@ -56,7 +56,7 @@ def fit(
     components: options.Components = "auto",
     lam: options.Lam = "auto",
     cost: options.Cost = "auto",
-    max_iter: options.MaxIter = 200,
+    max_iter: options.MaxIter = 100,
     seed: options.Seed = 0,
     backend: options.BackendName = "auto",
     path: options.KeepPath = False,

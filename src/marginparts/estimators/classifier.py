@@ -84,7 +84,9 @@ class NMFAlphaClassifier(
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
     max_iter : int
+        Iterations at most, of each candidate as of the final factorization.
     tol : float
+        As for `NMFAlpha`.
     backend : {"auto", "numba", "torch", "reference"} or Backend
     random_state : int, RandomState or None
     callback : callable or None
@@ -142,7 +144,7 @@ class NMFAlphaClassifier(
         pseudo: str | None = "svm",
         init: Any = "auto",
         solver: str = "auto",
-        max_iter: int = 200,
+        max_iter: int = 100,
         tol: float = 1e-4,
         backend: str | Backend = "auto",
         random_state: Any = None,
@@ -209,10 +211,8 @@ class NMFAlphaClassifier(
         """`fit` on checked data and labels: the candidates, and what they are candidates for."""
         seed = logbook.seed
         choice = choose(
-            X, labels, grid, source=self.directions, multiclass=self.multiclass,
-            features=self.features, pseudo=self.pseudo, init=self.init, solver=self.solver,
-            backend=self.backend, seed=seed, n_splits=self._n_splits(), callback=self.callback,
-            logbook=logbook,
+            X, labels, grid, parts.recipe(), seed=seed, n_splits=self._n_splits(),
+            callback=self.callback, logbook=logbook,
         )  # fmt: skip
         self.n_components_, self.lam_, self.map_iter_, self.normalize_, self.C_ = choice.best
         self.choice_ = choice
@@ -228,8 +228,7 @@ class NMFAlphaClassifier(
         self.n_iter_ = self.parts_.n_iter_
         known = np.flatnonzero(labels.labeled)
         self.head_ = fit_head(
-            self.parts_.codes(X[known]), labels.take(known), self.C_,
-            normalize=self.normalize_, seed=seed,
+            self.parts_.codes(X[known]), labels.take(known), self.C_, normalize=self.normalize_
         )  # fmt: skip
         self.coef_, self.intercept_ = self.head_.coef, self.head_.intercept
         return self

@@ -93,7 +93,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         pseudo: str | None = "svm",
         init: Any = "auto",
         solver: str = "auto",
-        max_iter: int = 200,
+        max_iter: int = 100,
         tol: float = 1e-4,
         backend: str | Backend = "auto",
         random_state: Any = None,

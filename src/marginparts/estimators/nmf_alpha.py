@@ -16,18 +16,17 @@ from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.cluster import as_dask_rows
-from marginparts.directions import SOURCES, Directions, Source, find_directions
+from marginparts.directions import SOURCES, Source
 from marginparts.estimators._base import PartsTransformer, open_logbook
 from marginparts.factorization import (
     check_init,
-    factorize,
     factorize_path,
     map_rows,
     margin_components,
     parts_of,
-    start_from,
 )
 from marginparts.labels import Labels, encode_labels
+from marginparts.recipe import Recipe
 from marginparts.solver import SOLVERS
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
@@ -192,13 +191,11 @@ class NMFAlpha(PartsTransformer):
         """`fit` on checked data and labels, with the logbook's seed."""
         seed = logbook.seed
         self.n_features_in_ = X.shape[1]
-        found = None if labels is None else self._directions(X, labels, seed)
+        found = None if labels is None else self.recipe().margin(X, labels, seed)
         self.directions_ = None if found is None else found.S
-        H, V = start_from(self.init, X, int(self.n_components), seed, labels)
-        result = factorize(
-            X, H, V, S=self.directions_, lam=float(self.lam), solver=self.solver,
-            max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=self.callback,
-            logbook=logbook,
+        ((_, result),) = self.recipe().parts(
+            X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
+            callback=self.callback, logbook=logbook,
         )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result)
@@ -271,10 +268,13 @@ class NMFAlpha(PartsTransformer):
             check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
         get_backend(self.backend)
 
-    def _directions(self, X: Any, labels: Labels, seed: int) -> Directions:
-        return find_directions(
-            X, labels, features=self.features, source=self.directions, multiclass=self.multiclass,
-            C=float(self.C), scale=self.scale, pseudo=self.pseudo, seed=seed,
+    def recipe(self) -> Recipe:
+        """Return how labels and rows become parts here."""
+        return Recipe(
+            directions=self.directions, multiclass=self.multiclass, cost=float(self.C),
+            scale=bool(self.scale), features=self.features, pseudo=self.pseudo, init=self.init,
+            solver=self.solver, max_iter=int(self.max_iter), tol=float(self.tol),
+            backend=self.backend,
         )  # fmt: skip
 
     def _map(self, X: Any) -> Array:
