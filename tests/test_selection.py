@@ -71,9 +71,10 @@ def test_multilabel_rows_with_any_known_entry_are_folded():
 
 def test_all_codes_are_tried_and_all_svms_on_the_codes_chosen():
     X, y = two_blocks()
-    best, scores, _ = choose(X, encode_labels(y), SMALL)
-    assert {tried[:3] for tried in scores} == set(product((3,), SMALL.lam, SMALL.map_iter))
-    on_best_codes = {tried[3:] for tried in scores if tried[:3] == best[:3]}
+    best, scores, *_ = choose(X, encode_labels(y), SMALL)
+    candidates = set(product((3,), SMALL.lam, SMALL.map_iter, (1.0,)))
+    assert {tried.codes for tried in scores} == candidates
+    on_best_codes = {tried.svm for tried in scores if tried.codes == best.codes}
     assert on_best_codes == set(product(SMALL.normalize, SMALL.C))
     assert best in scores
 
@@ -123,7 +124,18 @@ def test_nothing_is_tried_when_nothing_is_left_to_choose(monkeypatch):
     monkeypatch.setattr(Recipe, "parts", lambda *args, **kwargs: pytest.fail("tried"))
     X, y = two_blocks()
     grid = Grid((5,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
-    assert choose(X, encode_labels(y), grid).best == Setting(5, 7.0, 9, False, 0.3)
+    choice = choose(X, encode_labels(y), grid, rehearse=False)
+    assert choice.best == Setting(5, 7.0, 9, False, 0.3)
+    assert choice.held_out is None
+
+
+def test_hidden_labels_are_predicted_even_when_nothing_is_left_to_choose():
+    X, y = two_blocks()
+    grid = Grid((3,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
+    choice = choose(X, encode_labels(y), grid)
+    assert choice.best == Setting(3, 7.0, 9, False, 0.3)
+    assert_array_equal(np.sort(choice.held_out.rows), np.flatnonzero(y >= 0))
+    assert choice.honest_scores == choice.scores[choice.best]  # there was nothing to be vain about
 
 
 def test_too_few_labels_to_choose_on_give_the_defaults():
@@ -155,7 +167,7 @@ def test_labels_with_an_unknown_entry_in_every_row_can_still_be_chosen_on():
 def test_of_several_ranks_the_one_that_tells_the_classes_apart_wins():
     X, y = two_blocks(n=80, labeled=40)
     grid = SMALL._replace(n_components=(1, 2), normalize=(False,))
-    best, scores, _ = choose(X, encode_labels(y), grid)
+    best, scores, *_ = choose(X, encode_labels(y), grid)
     assert best.n_components == 2
     assert {setting.n_components for setting in scores} == {1, 2}
 
@@ -195,12 +207,13 @@ def test_a_callback_ends_the_race_with_the_best_so_far():
         seen.append(progress)
         return progress.iteration >= 2
 
-    best, scores, held_out = choose(X, encode_labels(y), SMALL, callback=enough)
+    best, scores, held_out, honest = choose(X, encode_labels(y), SMALL, callback=enough)
     assert {progress.stage for progress in seen} == {"choosing"}
     assert {progress.max_iter for progress in seen} == {5}
     assert max(map(len, scores.values())) == 2
     assert best in scores
     assert len(held_out.rows) == 8
+    assert len(honest) == 2
 
 
 def test_a_race_that_ends_at_once_gives_the_defaults():
@@ -285,6 +298,39 @@ def test_several_labels_a_sample_have_a_smaller_weight_by_default():
 
 
 # --- trust
+
+
+def test_a_fold_is_scored_by_what_the_other_folds_choose():
+    labels = encode_labels(np.arange(60) % 2)
+    three = folds.folds_of(labels, 0, 3)
+    signs = [np.where(labels.codes[fold.hidden] == 1, 1.0, -1.0)[:, None] for fold in three]
+    # each candidate is right in one fold and wrong in the others
+    said = {
+        DEFAULT._replace(C=float(c + 1)): [s if k == c else -s for k, s in enumerate(signs)]
+        for c in range(3)
+    }
+    seen = []
+
+    def pick(some):
+        seen.append(some)
+        return max(said, key=lambda s: max(three[k].quality(said[s][k]) for k in some))
+
+    assert selection.honest_scores(three, pick, lambda s, k: said[s][k]) == [0.0, 0.0, 0.0]
+    assert seen == [[1, 2], [0, 2], [0, 1]]
+    assert selection.honest_scores(three[:1], pick, lambda s, k: said[s][k]) == []
+
+
+def test_the_honest_score_of_noise_is_that_of_a_guess():
+    best, honest = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.gamma(1.0, size=(60, 10))
+        labels = encode_labels(rng.permutation(np.arange(60) % 2))
+        choice = choose(X, labels, Grid((3,)), Recipe(max_iter=5), seed=seed)
+        best.append(choice.score)
+        honest.append(choice.honest_score)
+    assert np.mean(best) > np.mean(honest)
+    assert abs(np.mean(honest) - 0.5) < 0.06
 
 
 def choice_with(scores):

@@ -49,10 +49,18 @@ def drawn(seed):
         "solver": str(rng.choice(["auto", "mu", "mue", "cd"])),
         "max_iter": int(rng.integers(5, 30)),
         "tol": float(rng.choice([0.0, 1e-3])),
+        "output": str(rng.choice(["gram", "coefficients"])),
+        "scale": bool(rng.random() < 0.7),
+        "class_weight": [None, "balanced", {1: 3.0}][rng.integers(3)],
+        "scoring": [None, "f1_macro", "balanced_accuracy"][rng.integers(3)],
+        "thresholds": None,  # they are chosen when the race is over
         "random_state": seed,
     }
     lams = tuple(float(lam) for lam in rng.choice([0.0, 0.1, 0.5, 1.0, 3.0, 8.0, 50.0], 3, False))
     tried = {"lam": lams, "map_iter": (3, 9), "normalize": (True, False), "C": (0.5, 3.0)}
+    tried["direction_C"] = (0.3, 1.0) if seed % 4 == 0 else (1.0,)
+    if seed % 7 == 0:
+        tried["map_iter"] = (5, None)
     return X, y, given, tried
 
 
@@ -68,10 +76,11 @@ def test_a_candidates_fold_score_is_that_of_the_model_which_fit_makes(seed):
     left[hidden] = -1
     for candidate in (setting, race.choice_.best):
         settings = {**given, **candidate._asdict()}
-        shipped = NMFAlphaClassifier(**settings).fit(X, left)
+        shipped = NMFAlphaClassifier(**settings, rehearse=False).fit(X, left)
         values = np.asarray(shipped.decision_function(X[hidden])).reshape(len(hidden), -1)
         truth = encode_labels(y).take(hidden)
-        assert_allclose(quality(values, truth), race.selection_[candidate][0], atol=1e-9)
+        score = quality(values, truth, given["scoring"])
+        assert_allclose(score, race.selection_[candidate][0], atol=1e-9)
     # and what was said of hidden labels is what the model says
     assert_allclose(values, race.choice_.held_out.values[: len(hidden)], rtol=1e-4, atol=1e-4)
 

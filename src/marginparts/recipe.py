@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from marginparts._types import Callback, Result
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook
+from marginparts.class_weights import ClassWeight
 from marginparts.directions import Directions, Source, find_directions
 from marginparts.factorization import factorize_path, start_from
 from marginparts.labels import Labels
@@ -25,6 +26,7 @@ class Recipe(NamedTuple):
     scale: bool = True
     features: Any = None
     pseudo: str | None = None
+    class_weight: ClassWeight = None
     init: Any = "auto"
     solver: str = "auto"
     max_iter: int = 100
@@ -35,7 +37,8 @@ class Recipe(NamedTuple):
         """Return the directions that are to survive."""
         return find_directions(
             X, labels, features=self.features, source=self.directions, multiclass=self.multiclass,
-            C=self.cost, scale=self.scale, pseudo=self.pseudo, seed=seed,
+            C=self.cost, scale=self.scale, pseudo=self.pseudo, class_weight=self.class_weight,
+            seed=seed,
         )  # fmt: skip
 
     def parts(

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from numpy.typing import NDArray
 from marginparts._types import Array, Callback
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook
-from marginparts.factorization import map_rows_each, parts_of
+from marginparts.factorization import map_rows, map_rows_each, parts_of
 from marginparts.folds import enough_labels, folds_of
 from marginparts.geometry import gram_root
 from marginparts.labels import Labels
@@ -45,6 +47,10 @@ def choose(
     grid: Grid,
     recipe: Recipe | None = None,
     *,
+    scoring: str | None = None,
+    thresholds: bool = True,
+    rehearse: bool = True,
+    output: str = "gram",
     seed: int = 0,
     n_splits: int | None = None,
     callback: Callback | None = None,
@@ -58,7 +64,18 @@ def choose(
     labels : Labels
     grid : Grid
     recipe : Recipe or None
-        How labels and rows become parts.
+        How labels and rows become parts; its ``class_weight`` is that of the SVMs on the codes
+        too, and its ``cost`` gives way to the candidates.
+    scoring : str or None
+        What is to be large, see `quality`.
+    thresholds : bool
+        Whether thresholds will be chosen where samples have several labels: the honest score is
+        one with thresholds then.
+    rehearse : bool
+        Hide labels and predict them even when nothing is left to choose, for the sake of what is
+        learned by that.
+    output : {"gram", "coefficients"}
+        The codes: Z, or H.
     seed : int
         As for the fit.
     n_splits : int or None
@@ -78,40 +95,51 @@ def choose(
     """
     recipe = Recipe() if recipe is None else recipe
     default = default_for(labels)
-    if all(len(candidates) == 1 for candidates in grid):
+    if not rehearse and all(len(candidates) == 1 for candidates in grid):
         return Choice(grid.fallback(default), {})
     labels = enough_labels(labels, seed)
-    folds = folds_of(labels, seed, n_splits)
+    folds = folds_of(labels, seed, n_splits, class_weight=recipe.class_weight, scoring=scoring)
     if not folds:
         logger.info("too few labels to choose on; taking %s", grid.fallback(default))
         return Choice(grid.fallback(default), {})
     logbook = Logbook(seed) if logbook is None else logbook
     if (notes := logbook.recall("choice")) is not None:
         return _settled(read_choice(notes), logbook)
-    race = Race(grid, folds, callback, default, logbook)
+    race = Race(grid, folds, callback, default, logbook, thresholds=thresholds)
     rows = enough_rows(labels, seed) if isinstance(recipe.init, str) else np.arange(X.shape[0])
     X_few, labeled = X[rows], X[np.flatnonzero(labels.labeled)]
     for fold in race.folds_left():
         left, ranks = fold.left.take(rows), race.ranks_left
-        if ranks:
-            with warnings.catch_warnings():
-                # a class that is hidden whole is no news to the user
-                warnings.simplefilter("ignore", UserWarning)
-                S = recipe.margin(X_few, left, seed).S
+        margins = _margins(X_few, left, recipe, seed)
         for rank in ranks:
-            found = recipe.parts(
-                X_few, left, S, rank, race.lams(rank), seed, callback=race.watch
-            )  # fmt: skip
-            for lam, result in found:
-                if race.stopped:
-                    return _settled(race.finish(), logbook, race)
-                codes = codes_by_map(labeled, result.V, grid.map_iter, recipe.backend)
-                race.enter(fold, rank, lam, codes)
+            for cost in race.costs(rank):
+                found = recipe.parts(
+                    X_few, left, margins(cost), rank, race.lams(rank, cost), seed,
+                    callback=race.watch,
+                )  # fmt: skip
+                for lam, result in found:
+                    if race.stopped:
+                        return _settled(race.finish(), logbook, race)
+                    codes = codes_by_map(labeled, result.V, grid.map_iter, recipe.backend, output)
+                    race.enter(fold, rank, lam, cost, codes)
             race.end_trial(rank)
             if logbook.offer("race", race.notes):
                 return _settled(race.finish(), logbook, race)
         race.drop_the_hopeless()
     return _settled(race.finish(), logbook)
+
+
+def _margins(X: Any, labels: Labels, recipe: Recipe, seed: int) -> Callable[[float], Any]:
+    """Return a function that finds S for a cost of the SVMs behind it, once for each."""
+
+    @cache
+    def found(cost: float) -> Any:
+        with warnings.catch_warnings():
+            # a class that is hidden whole is no news to the user
+            warnings.simplefilter("ignore", UserWarning)
+            return recipe._replace(cost=cost).margin(X, labels, seed).S
+
+    return found
 
 
 def _settled(choice: Choice, logbook: Logbook, unfinished: Race | None = None) -> Choice:
@@ -132,11 +160,17 @@ def enough_rows(labels: Labels, seed: int) -> NDArray[np.intp]:
 
 
 def codes_by_map(
-    X: Any, V: Array, map_iters: tuple[int, ...], backend: str | Backend
-) -> dict[int, Array]:
-    """Return the codes Z of rows for every map into one factorization."""
+    X: Any,
+    V: Array,
+    map_iters: tuple[int | None, ...],
+    backend: str | Backend,
+    output: str = "gram",
+) -> dict[int | None, Array]:
+    """Return the codes of rows, Z or H, for every map into one factorization."""
     V = parts_of(V).T.copy()
-    root = gram_root(V)
-    counts = sorted(map_iters)
-    maps = map_rows_each(X, V, counts, backend)
+    root = gram_root(V) if output == "gram" else np.eye(V.shape[1], dtype=V.dtype)
+    counts: list[int | None] = [*sorted(n for n in map_iters if n is not None)]
+    maps = map_rows_each(X, V, counts, backend) if counts else []
+    if None in map_iters:  # from the flat start too, so that it is what `map_rows` gives
+        counts, maps = [*counts, None], [*maps, map_rows(X, V, None, backend)]
     return {n: np.asarray(H @ root, dtype=X.dtype) for n, H in zip(counts, maps, strict=True)}

@@ -13,16 +13,39 @@ LAM_GRID_SEVERAL = (0.1, 0.3, 1.0, 3.0)
 MAP_GRID = (5, 15, 40, 100)
 NORMALIZE_GRID = (True, False)
 C_GRID = (0.1, 0.5, 2.0, 10.0)
+#: In the units of the data (``scale=False``), of which nothing is known beforehand: weights, and
+#: costs of the SVMs behind the directions.
+LAM_GRID_UNSCALED = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
+DIRECTION_GRID_UNSCALED = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+#: The codes that run against each other: n_components, lam, map_iter, direction_C.
+Candidate = tuple[int, float, int | None, float]
 
 
 class Setting(NamedTuple):
-    """One candidate: codes (n_components, lam, map_iter) and an SVM on them (normalize, C)."""
+    """One candidate: codes (n_components, lam, map_iter, direction_C) and an SVM on them."""
 
     n_components: int
     lam: float
-    map_iter: int
+    map_iter: int | None
     normalize: bool
     C: float
+    direction_C: float = 1.0  # noqa: N815 - as the parameter is called
+
+    @property
+    def codes(self) -> Candidate:
+        """What the codes depend on."""
+        return self.n_components, self.lam, self.map_iter, self.direction_C
+
+    @property
+    def svm(self) -> tuple[bool, float]:
+        """The SVM on them: normalize and C."""
+        return self.normalize, self.C
+
+    @classmethod
+    def of(cls, codes: Candidate, svm: tuple[bool, float]) -> Setting:
+        """Return codes with an SVM on them."""
+        return cls(*codes[:3], *svm, codes[3])
 
 
 DEFAULT = Setting(n_components=32, lam=3.0, map_iter=40, normalize=True, C=2.0)
@@ -38,9 +61,10 @@ class Grid(NamedTuple):
 
     n_components: tuple[int, ...] = (DEFAULT.n_components,)
     lam: tuple[float, ...] = LAM_GRID
-    map_iter: tuple[int, ...] = MAP_GRID
+    map_iter: tuple[int | None, ...] = MAP_GRID
     normalize: tuple[bool, ...] = NORMALIZE_GRID
     C: tuple[float, ...] = C_GRID
+    direction_C: tuple[float, ...] = (DEFAULT.direction_C,)  # noqa: N815
 
     def fallback(self, default: Setting = DEFAULT) -> Setting:
         """Return the defaults, where they are candidates."""
