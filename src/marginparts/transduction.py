@@ -62,12 +62,12 @@ class _Transduction:
         # Between the two customs: a sample costs as much as a labeled one (Joachims), or all
         # unlabeled samples together as much as all labeled ones (Sindhwani & Keerthi).
         u = len(self.unlabeled)
-        share = level * min(1.0, np.sqrt(m / max(u, 1)))
-        above, below = (np.mean(self.cost[self.task.signs == sign]) for sign in (1, -1))
+        # Both signs cost the same, whatever the classes' weights: so a switch lowers the loss.
+        cost = level * np.mean(self.cost) * min(1.0, np.sqrt(m / max(u, 1)))
         return DualProblem(
             np.concatenate([self.task.rows, self.unlabeled]),
             np.concatenate([self.task.signs, self.guesses]),
-            np.concatenate([self.cost, share * np.where(self.guesses > 0, above, below)]),
+            np.concatenate([self.cost, np.full(u, cost)]),
             self.alpha,
         )
 
@@ -112,8 +112,7 @@ def transductive_weights(
         The share of positives among the unlabeled samples, for each task; None for the share
         among the labeled ones.
     class_weight : None, "balanced" or dict
-        How much the labeled samples of each class cost; an unlabeled one costs as much as those on
-        the side on which it is guessed to be.
+        How much the labeled samples of each class cost.
     tol : float
     seed : int
 

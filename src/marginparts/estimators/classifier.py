@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -27,6 +27,7 @@ from marginparts.linear_head import fit_head
 from marginparts.row_blocks import RowBlocks, mapped_by_blocks
 from marginparts.scores import check_scoring
 from marginparts.selection import (
+    C_GRID_UNSCALED,
     DIRECTION_GRID_UNSCALED,
     LAM_GRID,
     LAM_GRID_SEVERAL,
@@ -56,6 +57,14 @@ _CHECKS: dict[str, Any] = {
     "C": check_positive,
     "direction_C": check_positive,
 }
+
+
+#: The method of the paper, and nothing else; what it tunes is left to cross-validation.
+_PAPER: dict[str, Any] = {
+    "lam": "auto", "C": "auto", "direction_C": "auto", "map_iter": None, "normalize": False,
+    "output": "gram", "thresholds": None, "directions": "svm", "multiclass": "ovo", "scale": False,
+    "features": None, "pseudo": None, "init": "random", "solver": "mu", "max_iter": 200,
+}  # fmt: skip
 
 
 def _is_calibrated(estimator: Any) -> bool:
@@ -238,6 +247,30 @@ class NMFAlphaClassifier(
         self.callback = callback
         self.checkpoint = checkpoint
 
+    @classmethod
+    def paper(cls, n_components: Any = 32, **changes: Any) -> Self:
+        """Return the classifier exactly as the paper has it, not fitted.
+
+        The SVMs behind the directions see X itself, one for each pair of classes; S is taken in
+        its own units; the multiplicative updates (eqs. 15-16) start at random; samples are mapped
+        to the optimum and become Z (eq. 5). lam and the costs of all SVMs are tuned over wide
+        grids. docs/departures.md lists what the defaults do otherwise.
+
+        Parameters
+        ----------
+        n_components : int
+            For `NMFAlphaCV` also several, or "auto".
+        **changes
+            Parameters that are to be otherwise after all.
+
+        Examples
+        --------
+        >>> from marginparts import NMFAlphaClassifier
+        >>> NMFAlphaClassifier.paper(16, random_state=0).solver
+        'mu'
+        """
+        return cls(n_components, **{**_PAPER, **changes})
+
     def fit(self, X: Any, y: Any) -> NMFAlphaClassifier:
         """Choose what is left to choose, find the parts, train the SVM.
 
@@ -352,10 +385,11 @@ class NMFAlphaClassifier(
 
     def _filled_grid(self, labels: Labels, ranks: tuple[int, ...]) -> Grid:
         """Return the candidates given, and the usual ones for what is left open."""
-        usual: dict[str, Any] = {"lam": LAM_GRID_SEVERAL if labels.multilabel else LAM_GRID}
-        if not self.scale:
-            usual["lam"] = LAM_GRID_UNSCALED
-        usual["direction_C"] = DIRECTION_GRID_UNSCALED
+        usual: dict[str, Any] = {"direction_C": DIRECTION_GRID_UNSCALED}
+        if self.scale:
+            usual["lam"] = LAM_GRID_SEVERAL if labels.multilabel else LAM_GRID
+        else:  # nothing is known of the units
+            usual.update(lam=LAM_GRID_UNSCALED, C=C_GRID_UNSCALED)
         return Grid(**{"n_components": ranks, **usual, **self._given()})
 
     def _n_splits(self) -> int | None:

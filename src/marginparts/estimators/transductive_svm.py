@@ -30,7 +30,7 @@ class TransductiveSVM(PartlyLabeledClassifier):
     fit_intercept : bool
         Whether to add a constant feature.
     class_weight : None, "balanced" or dict
-        How much the samples of each class cost; ``"balanced"`` for classes of unequal size.
+        How much the labeled samples of each class cost; ``"balanced"`` where some are rare.
     tol : float
         Tolerance of the SVMs.
     random_state : int, RandomState or None

@@ -10,6 +10,7 @@ from marginparts.selection._choice import (
 from marginparts.selection._choosing import choose, codes_by_map, enough_rows
 from marginparts.selection._settings import (
     C_GRID,
+    C_GRID_UNSCALED,
     DEFAULT,
     DIRECTION_GRID_UNSCALED,
     LAM_GRID,
@@ -25,6 +26,7 @@ from marginparts.selection._settings import (
 
 __all__ = [
     "C_GRID",
+    "C_GRID_UNSCALED",
     "DEFAULT",
     "DIRECTION_GRID_UNSCALED",
     "LAM_GRID",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array
 from marginparts.folds import Fold
-from marginparts.selection._settings import DEFAULT, Setting
+from marginparts.selection._settings import DEFAULT, Setting, ratio
 from marginparts.thresholds import choose_thresholds
 
 #: Labeled samples and standard error (of a score between 0 and 1) at which a score is a hint only.
@@ -101,15 +101,9 @@ def best_of(scores: dict[Setting, list[float]], default: Setting = DEFAULT) -> S
     good = [setting for setting in means if means[setting] >= means[top] - spread]
 
     def distance(setting: Setting) -> float:
-        pairs = zip(map(_size, setting), map(_size, default), strict=True)
-        return float(np.sum(np.minimum([abs(np.log(a / b)) for a, b in pairs], 10)))
+        return sum(min(ratio(a, b), 10.0) for a, b in zip(setting, default, strict=True))
 
     return min(good, key=lambda setting: (distance(setting), -means[setting]))
-
-
-def _size(value: Any) -> float:
-    """Return a parameter as a number above 0; a map to the optimum is as one of many updates."""
-    return (1000.0 if value is None else float(value)) + 1e-3
 
 
 def honest_scores(

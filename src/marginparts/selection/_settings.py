@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from marginparts.labels import Labels
 
@@ -14,9 +17,10 @@ MAP_GRID = (5, 15, 40, 100)
 NORMALIZE_GRID = (True, False)
 C_GRID = (0.1, 0.5, 2.0, 10.0)
 #: In the units of the data (``scale=False``), of which nothing is known beforehand: weights, and
-#: costs of the SVMs behind the directions.
-LAM_GRID_UNSCALED = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
-DIRECTION_GRID_UNSCALED = (0.01, 0.1, 1.0, 10.0, 100.0)
+#: costs of the SVMs behind the directions and of the last one.
+LAM_GRID_UNSCALED = (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
+DIRECTION_GRID_UNSCALED = (1e-4, 0.01, 1.0, 100.0)
+C_GRID_UNSCALED = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 #: The codes that run against each other: n_components, lam, map_iter, direction_C.
 Candidate = tuple[int, float, int | None, float]
@@ -67,9 +71,19 @@ class Grid(NamedTuple):
     direction_C: tuple[float, ...] = (DEFAULT.direction_C,)  # noqa: N815
 
     def fallback(self, default: Setting = DEFAULT) -> Setting:
-        """Return the defaults, where they are candidates."""
-        values: list[Any] = [d if d in g else g[0] for g, d in zip(self, default, strict=True)]
+        """Return the candidates nearest the defaults."""
+        pairs: Any = zip(self, default, strict=True)
+        values: list[Any] = [min(g, key=partial(ratio, default=d)) for g, d in pairs]
         return Setting(*values)
+
+
+def ratio(value: Any, default: Any) -> float:
+    """Return how far a value of a parameter is from another: the logarithm of their ratio.
+
+    A map to the optimum is as one of very many updates.
+    """
+    sizes = [(1000.0 if each is None else float(each)) + 1e-3 for each in (value, default)]
+    return float(abs(np.log(sizes[0] / sizes[1])))
 
 
 def usual_ranks(labels: Labels, shape: tuple[int, int]) -> tuple[int, ...]:
