@@ -119,3 +119,21 @@ def test_without_enough_labels_there_is_no_predict_proba():
     X, truth = blocks(60)
     model = NMFAlphaClassifier(4, random_state=0).fit(X, np.where(np.arange(60) < 12, truth, -1))
     assert not hasattr(model, "predict_proba")
+    with pytest.raises(AttributeError) as refused:
+        model.predict_proba(X)
+    assert "12 labels could be hidden" in str(refused.value.__cause__)
+
+
+def test_there_are_probabilities_when_everything_is_given():
+    X, truth = blocks(90)
+    given = {"lam": 1.0, "C": 2.0, "map_iter": 9, "normalize": True, "max_iter": 10}
+    model = NMFAlphaClassifier(4, **given, random_state=0)
+    model.fit(X, np.where(np.arange(90) < 60, truth, -1))
+    p = model.predict_proba(X)
+    assert_allclose(p.sum(axis=1), 1)
+    assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    assert 0.5 < model.honest_score_ <= 1
+    model.set_params(rehearse=False).fit(X, truth)
+    with pytest.raises(AttributeError) as refused:
+        model.predict_proba(X)
+    assert "rehearse=True" in str(refused.value.__cause__)

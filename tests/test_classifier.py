@@ -16,9 +16,24 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from marginparts import NMFAlpha, NMFAlphaClassifier, TransductiveSVM
+from marginparts import (
+    NMFAlpha,
+    NMFAlphaClassifier,
+    NMFAlphaCV,
+    TransductiveSVM,
+    margin_directions,
+    nmf_alpha,
+)
 from marginparts.datasets import load_digits_49, load_docstrings
-from marginparts.selection import C_GRID, LAM_GRID, MAP_GRID
+from marginparts.factorization import map_rows
+from marginparts.geometry import gram_root
+from marginparts.selection import (
+    C_GRID,
+    DIRECTION_GRID_UNSCALED,
+    LAM_GRID,
+    LAM_GRID_UNSCALED,
+    MAP_GRID,
+)
 
 CLASSIFIERS = [NMFAlphaClassifier, TransductiveSVM]
 GIVEN = {"lam": 2.0, "C": 3.0, "map_iter": 7, "normalize": False}
@@ -262,7 +277,7 @@ def test_what_is_left_to_choose_comes_from_the_grid(free):
     for name, value in options.items():
         chosen = getattr(model, f"{name}_")
         assert chosen in grids[name] if value == "auto" else chosen == value
-    chosen = (6, model.lam_, model.map_iter_, model.normalize_, model.C_)
+    chosen = (6, model.lam_, model.map_iter_, model.normalize_, model.C_, model.direction_C_)
     assert chosen in model.selection_
 
 
@@ -404,3 +419,39 @@ def test_data_may_have_any_sign():
     X, truth = counts(2)
     centered = X - X.mean(axis=0)
     assert TransductiveSVM().fit(centered, partly(truth)).score(centered, truth) > 0.9
+
+
+# --- the paper's own
+
+
+def test_the_papers_classifier_is_what_the_papers_equations_give():
+    X, truth = samples_of_three()
+    y = np.where(np.arange(len(X)) < 45, truth, -1)
+    given = {"lam": 3.0, "direction_C": 0.5, "C": 1.0, "max_iter": 30, "rehearse": False}
+    model = NMFAlphaClassifier.paper(4, **given, random_state=5).fit(X, y)
+    S = margin_directions(X, y, multiclass="ovo", C=0.5, scale=False, random_state=5)
+    result = nmf_alpha(X, 4, S=S, lam=3.0, solver="mu", max_iter=30, random_state=5)
+    parts = result.V / result.V.sum(axis=0)
+    assert_allclose(model.parts_.components_, parts.T, rtol=1e-9)
+    H = map_rows(X, parts, None)
+    assert_allclose(model.transform(X), H @ gram_root(parts), rtol=1e-6)
+
+
+def test_the_papers_classifier_tunes_its_weight_and_its_costs():
+    X, truth = samples_of_three()
+    y = np.where(np.arange(len(X)) < 45, truth, -1)
+    model = NMFAlphaCV.paper((3,), max_iter=5, cv=2, random_state=0).fit(X, y)
+    assert {setting.lam for setting in model.selection_} == set(LAM_GRID_UNSCALED)
+    assert {setting.direction_C for setting in model.selection_} == set(DIRECTION_GRID_UNSCALED)
+    assert model.direction_C_ == model.parts_.C
+    assert model.map_iter_ is None
+    assert model.score(X[45:], truth[45:]) > 0.6
+
+
+def samples_of_three(n=90):
+    """Return samples of three classes, each using its own four of twelve features more."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(n) % 3
+    X = rng.gamma(1.0, size=(n, 12))
+    X[np.repeat(np.eye(3, dtype=bool), 4, axis=1)[truth]] *= 3
+    return X, truth

@@ -39,6 +39,7 @@ def test_the_table_has_a_row_a_candidate(fitted):
         "map_iter": fitted.map_iter_,
         "normalize": fitted.normalize_,
         "C": fitted.C_,
+        "direction_C": fitted.direction_C_,
     }
     assert 0.5 < fitted.best_score_ <= 1
 

@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 from marginparts import folds, selection
 from marginparts.folds import labeled_folds
 from marginparts.labels import encode_labels
+from marginparts.recipe import Recipe
 from marginparts.selection import DEFAULT, Grid, Setting, _choosing, choose
 
 SMALL = Grid((3,), lam=(1.0, 10.0), map_iter=(5, 15), normalize=(True,), C=(0.1, 1.0, 10.0))
@@ -70,9 +71,10 @@ def test_multilabel_rows_with_any_known_entry_are_folded():
 
 def test_all_codes_are_tried_and_all_svms_on_the_codes_chosen():
     X, y = two_blocks()
-    best, scores, _ = choose(X, encode_labels(y), SMALL)
-    assert {tried[:3] for tried in scores} == set(product((3,), SMALL.lam, SMALL.map_iter))
-    on_best_codes = {tried[3:] for tried in scores if tried[:3] == best[:3]}
+    best, scores, *_ = choose(X, encode_labels(y), SMALL)
+    candidates = set(product((3,), SMALL.lam, SMALL.map_iter, (1.0,)))
+    assert {tried.codes for tried in scores} == candidates
+    on_best_codes = {tried.svm for tried in scores if tried.codes == best.codes}
     assert on_best_codes == set(product(SMALL.normalize, SMALL.C))
     assert best in scores
 
@@ -95,12 +97,12 @@ def test_the_choice_follows_the_seed():
 def test_one_factorization_serves_every_map_and_every_svm(monkeypatch):
     weights = []
 
-    def counted(*args, lams, **kwargs):
+    def counted(self, X, labels, S, rank, lams, seed, **kwargs):
         weights.extend(lams)
-        return factorize_path(*args, lams=lams, **kwargs)
+        return parts(self, X, labels, S, rank, lams, seed, **kwargs)
 
-    factorize_path = _choosing.factorize_path
-    monkeypatch.setattr(_choosing, "factorize_path", counted)
+    parts = Recipe.parts
+    monkeypatch.setattr(Recipe, "parts", counted)
     X, y = two_blocks()
     choose(X, encode_labels(y), SMALL)
     assert sorted(weights) == [1.0] * 5 + [10.0] * 5
@@ -114,15 +116,26 @@ def test_hidden_labels_never_reach_the_directions():
         seen.append(len(signs))
         return np.ones(len(signs))
 
-    choose(X, encode_labels(y), SMALL, source=source)
+    choose(X, encode_labels(y), SMALL, Recipe(source))
     assert seen == [16] * 5  # of twenty, each fold hides four
 
 
 def test_nothing_is_tried_when_nothing_is_left_to_choose(monkeypatch):
-    monkeypatch.setattr(_choosing, "factorize_path", lambda *args, **kwargs: pytest.fail("tried"))
+    monkeypatch.setattr(Recipe, "parts", lambda *args, **kwargs: pytest.fail("tried"))
     X, y = two_blocks()
     grid = Grid((5,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
-    assert choose(X, encode_labels(y), grid).best == Setting(5, 7.0, 9, False, 0.3)
+    choice = choose(X, encode_labels(y), grid, rehearse=False)
+    assert choice.best == Setting(5, 7.0, 9, False, 0.3)
+    assert choice.held_out is None
+
+
+def test_hidden_labels_are_predicted_even_when_nothing_is_left_to_choose():
+    X, y = two_blocks()
+    grid = Grid((3,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
+    choice = choose(X, encode_labels(y), grid)
+    assert choice.best == Setting(3, 7.0, 9, False, 0.3)
+    assert_array_equal(np.sort(choice.held_out.rows), np.flatnonzero(y >= 0))
+    assert choice.honest_scores == choice.scores[choice.best]  # there was nothing to be vain about
 
 
 def test_too_few_labels_to_choose_on_give_the_defaults():
@@ -154,7 +167,7 @@ def test_labels_with_an_unknown_entry_in_every_row_can_still_be_chosen_on():
 def test_of_several_ranks_the_one_that_tells_the_classes_apart_wins():
     X, y = two_blocks(n=80, labeled=40)
     grid = SMALL._replace(n_components=(1, 2), normalize=(False,))
-    best, scores, _ = choose(X, encode_labels(y), grid)
+    best, scores, *_ = choose(X, encode_labels(y), grid)
     assert best.n_components == 2
     assert {setting.n_components for setting in scores} == {1, 2}
 
@@ -162,12 +175,12 @@ def test_of_several_ranks_the_one_that_tells_the_classes_apart_wins():
 def test_a_hopeless_rank_is_dropped_and_costs_nothing_more(monkeypatch):
     ranks = []
 
-    def counted(X, H, V, **kwargs):
-        ranks.append(V.shape[1])
-        return factorize_path(X, H, V, **kwargs)
+    def counted(self, X, labels, S, rank, *args, **kwargs):
+        ranks.append(rank)
+        return parts(self, X, labels, S, rank, *args, **kwargs)
 
-    factorize_path = _choosing.factorize_path
-    monkeypatch.setattr(_choosing, "factorize_path", counted)
+    parts = Recipe.parts
+    monkeypatch.setattr(Recipe, "parts", counted)
     X, y = two_blocks(n=200, labeled=160)
     grid = SMALL._replace(n_components=(1, 2))  # unit codes of one part are all alike
     choice = choose(X, encode_labels(y), grid)
@@ -194,12 +207,13 @@ def test_a_callback_ends_the_race_with_the_best_so_far():
         seen.append(progress)
         return progress.iteration >= 2
 
-    best, scores, held_out = choose(X, encode_labels(y), SMALL, callback=enough)
+    best, scores, held_out, honest = choose(X, encode_labels(y), SMALL, callback=enough)
     assert {progress.stage for progress in seen} == {"choosing"}
     assert {progress.max_iter for progress in seen} == {5}
     assert max(map(len, scores.values())) == 2
     assert best in scores
     assert len(held_out.rows) == 8
+    assert len(honest) == 2
 
 
 def test_a_race_that_ends_at_once_gives_the_defaults():
@@ -266,11 +280,11 @@ def test_hidden_labels_change_nothing_that_is_said_of_them():
     indicator = np.where(y[:, None] >= 0, np.column_stack([y, 1 - y, y]), -1)
     labels = encode_labels(indicator)
     grid = Grid((3,), lam=(1.0,), map_iter=(5,), normalize=(True,), C=(1.0, 2.0))
-    rows, values = choose(X, labels, grid, pseudo="svm").held_out
+    rows, values = choose(X, labels, grid, Recipe(pseudo="svm")).held_out
     first = rows[:6]  # the first of five folds
     flipped = indicator.copy()
     flipped[first] = 1 - flipped[first]
-    rows_again, again = choose(X, encode_labels(flipped), grid, pseudo="svm").held_out
+    rows_again, again = choose(X, encode_labels(flipped), grid, Recipe(pseudo="svm")).held_out
     assert_array_equal(rows_again[:6], first)
     assert_array_equal(again[:6], values[:6])
 
@@ -278,11 +292,45 @@ def test_hidden_labels_change_nothing_that_is_said_of_them():
 def test_several_labels_a_sample_have_a_smaller_weight_by_default():
     X, y = two_blocks(labeled=2)
     labels = encode_labels(np.column_stack([y, np.where(y < 0, -1, 1 - y)]))
-    assert choose(X, labels, Grid()).best.lam == 0.3
+    grid = Grid(lam=selection.LAM_GRID_SEVERAL)
+    assert choose(X, labels, grid).best.lam == 0.3
     assert choose(X, encode_labels(y), Grid()).best.lam == 3.0
 
 
 # --- trust
+
+
+def test_a_fold_is_scored_by_what_the_other_folds_choose():
+    labels = encode_labels(np.arange(60) % 2)
+    three = folds.folds_of(labels, 0, 3)
+    signs = [np.where(labels.codes[fold.hidden] == 1, 1.0, -1.0)[:, None] for fold in three]
+    # each candidate is right in one fold and wrong in the others
+    said = {
+        DEFAULT._replace(C=float(c + 1)): [s if k == c else -s for k, s in enumerate(signs)]
+        for c in range(3)
+    }
+    seen = []
+
+    def pick(some):
+        seen.append(some)
+        return max(said, key=lambda s: max(three[k].quality(said[s][k]) for k in some))
+
+    assert selection.honest_scores(three, pick, lambda s, k: said[s][k]) == [0.0, 0.0, 0.0]
+    assert seen == [[1, 2], [0, 2], [0, 1]]
+    assert selection.honest_scores(three[:1], pick, lambda s, k: said[s][k]) == []
+
+
+def test_the_honest_score_of_noise_is_that_of_a_guess():
+    best, honest = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.gamma(1.0, size=(60, 10))
+        labels = encode_labels(rng.permutation(np.arange(60) % 2))
+        choice = choose(X, labels, Grid((3,)), Recipe(max_iter=5), seed=seed)
+        best.append(choice.score)
+        honest.append(choice.honest_score)
+    assert np.mean(best) > np.mean(honest)
+    assert abs(np.mean(honest) - 0.5) < 0.06
 
 
 def choice_with(scores):

@@ -21,38 +21,34 @@ _STEPS, _LINE_STEPS = 100, 30
 _TOL = 1e-6
 
 
-def squared_hinge_weights(Z: NDArray[np.float64], y: Vector, C: float) -> Vector:
-    """Minimize ``|w|^2 / 2 + C sum max(0, 1 - y Z w)^2``.
+def squared_hinge_weights(Z: NDArray[np.float64], y: Vector, C: float | Vector) -> Vector:
+    """Minimize ``|w|^2 / 2 + sum C max(0, 1 - y Z w)^2``.
 
     Parameters
     ----------
     Z : (n, q)
     y : (n,)
         Signs, -1 and 1.
-    C : float
+    C : float or (n,)
+        The cost of each sample.
 
     Returns
     -------
     w : (q,)
     """
     w, margins = np.zeros(Z.shape[1]), np.zeros(len(y))
-    enough = (
-        _TOL
-        * 2
-        * C
-        * max(
-            float(np.linalg.norm(y @ Z)),
-            # where the sums cancel, rounding is all there is
-            1e-6 * float(np.linalg.norm(np.abs(Z).sum(axis=0))),
-        )
-    )
+    C = np.broadcast_to(np.asarray(C, dtype=np.float64), y.shape)
+    # where the sums cancel, rounding is all there is
+    sums = np.linalg.norm((C * y) @ Z), 1e-6 * np.linalg.norm(C @ np.abs(Z))
+    enough = _TOL * 2 * float(max(sums))
     for _ in range(_STEPS):
         within = np.flatnonzero(margins < 1)
         inside = Z[within]
-        gradient = w - 2 * C * ((y[within] * (1 - margins[within])) @ inside)
+        cost = 2 * C[within]
+        gradient = w - (cost * y[within] * (1 - margins[within])) @ inside
         if np.linalg.norm(gradient) <= enough:
             break
-        hessian = 2 * C * (inside.T @ inside)
+        hessian = inside.T @ (cost[:, None] * inside)
         hessian[np.diag_indices_from(hessian)] += 1
         # equal columns and a huge cost: rounding must not make it indefinite
         hessian[np.diag_indices_from(hessian)] += np.finfo(float).eps * np.trace(hessian)
@@ -63,7 +59,7 @@ def squared_hinge_weights(Z: NDArray[np.float64], y: Vector, C: float) -> Vector
     return w
 
 
-def _line_search(w: Vector, step: Vector, margins: Vector, change: Vector, C: float) -> float:
+def _line_search(w: Vector, step: Vector, margins: Vector, change: Vector, C: Vector) -> float:
     """Return the best multiple of a step: the zero of a slope that rises in straight pieces."""
     low, high, size = 0.0, np.inf, 1.0
     ahead, curve = float(w @ step), float(step @ step)
@@ -71,8 +67,9 @@ def _line_search(w: Vector, step: Vector, margins: Vector, change: Vector, C: fl
         room = 1 - margins - size * change
         within = room > 0
         moved = change[within]
-        slope = ahead + size * curve - 2 * C * float(moved @ room[within])
-        bend = curve + 2 * C * float(moved @ moved)
+        dear = 2 * C[within] * moved
+        slope = ahead + size * curve - float(dear @ room[within])
+        bend = curve + float(dear @ moved)
         if slope > 0:
             high = size
         else:

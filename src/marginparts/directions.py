@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_array
 
 from marginparts._by_rows import OutOfCore
 from marginparts._types import Array
+from marginparts.class_weights import ClassWeight, check_class_weight, task_weights
 from marginparts.dual_svm import DualProblem, solve_duals
 from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
 from marginparts.scaling import row_lengths
@@ -61,6 +62,7 @@ def margin_directions(
     C: float = 1.0,
     scale: bool = True,
     pseudo: str | None = None,
+    class_weight: ClassWeight = None,
     random_state: Any = None,
 ) -> sp.csr_array:
     """Return the dual coefficients S of linear classifiers trained on the labeled rows.
@@ -91,6 +93,9 @@ def margin_directions(
     pseudo : {None, "svm", "tsvm"}
         Let the unlabeled rows about which this classifier is surest enter S with their predicted
         labels.
+    class_weight : None, "balanced" or dict
+        How much the samples of each class cost in the SVMs (and bound the passive-aggressive
+        steps); the other sources know no cost.
     random_state : int, RandomState, Generator or None
 
     Returns
@@ -118,9 +123,11 @@ def margin_directions(
     if pseudo is not None:
         check_option(pseudo, "pseudo", ("svm", "tsvm"))
     labels = encode_labels(y, X.shape[0])
+    check_class_weight(class_weight, labels)
     return find_directions(
         X, labels, features=features, source=source, multiclass=multiclass,
-        C=check_positive(C, "C"), scale=scale, pseudo=pseudo, seed=seed_of(random_state),
+        C=check_positive(C, "C"), scale=scale, pseudo=pseudo, class_weight=class_weight,
+        seed=seed_of(random_state),
     ).S  # fmt: skip
 
 
@@ -144,6 +151,7 @@ def find_directions(
     C: float = 1.0,
     scale: bool = True,
     pseudo: str | None = None,
+    class_weight: ClassWeight = None,
     seed: int = 0,
     whole: Whole | None = None,
 ) -> Directions:
@@ -151,17 +159,18 @@ def find_directions(
     if isinstance(X, OutOfCore):
         return _gathered_directions(
             X, labels, features=features, source=source, multiclass=multiclass, C=C, scale=scale,
-            pseudo=pseudo, seed=seed,
+            pseudo=pseudo, class_weight=class_weight, seed=seed,
         )  # fmt: skip
     seen = _features(X, features)
     if scale:
         seen = seen * (1 / (_mean_length(seen) if whole is None else whole.length))
     if pseudo is not None:
-        labels = pseudo_labels(seen, labels, pseudo, C, seed)
+        labels = pseudo_labels(seen, labels, pseudo, C, seed, class_weight)
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
     tasks = [_without_empty(task, mass) for task in labels.tasks(multiclass)]
     usable = [task for task in tasks if len(np.unique(task.signs)) == 2]
-    duals = _duals(seen, usable, source, C, seed)
+    costs = [C * task_weights(task, labels, class_weight) for task in usable]
+    duals = _duals(seen, usable, source, costs, seed)
     if features is not None:
         lengths, seen_lengths = row_lengths(X), row_lengths(seen)
         carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -233,25 +242,32 @@ def _without_empty(task: BinaryTask, mass: Array) -> BinaryTask:
 
 
 def _duals(
-    seen: sp.csr_array, tasks: list[BinaryTask], source: str | Source, C: float, seed: int
+    seen: sp.csr_array,
+    tasks: list[BinaryTask],
+    source: str | Source,
+    costs: list[NDArray[np.float64]],
+    seed: int,
 ) -> list[Array]:
-    """Dual coefficients (m,) of each task's rows."""
+    """Dual coefficients (m,) of each task's rows, which have a cost each."""
     if callable(source):
         return [_own_duals(source, seen[task.rows], task.signs) for task in tasks]
     if source == "class":
         return [np.ones(len(task.rows)) for task in tasks]
     if source == "svm":
-        problems = [DualProblem(t.rows, t.signs, np.full(len(t.rows), C)) for t in tasks]
+        problems = [DualProblem(t.rows, t.signs, c) for t, c in zip(tasks, costs, strict=True)]
         solutions = solve_duals(seen, problems, tol=1e-4, seed=seed)
         if not all(solution.converged for solution in solutions):
             warnings.warn(
-                f"The SVMs behind the directions did not converge; C={C} is too large for this "
-                "data, use a smaller one.",
+                "The SVMs behind the directions did not converge; their cost C is too large for "
+                "this data, use a smaller one.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
         return [solution.alpha for solution in solutions]
-    return [_online(seen[task.rows], task.signs, source, C, seed) for task in tasks]
+    return [
+        _online(seen[task.rows], task.signs, source, cost, seed)
+        for task, cost in zip(tasks, costs, strict=True)
+    ]
 
 
 def _own_duals(source: Source, rows: Any, signs: NDArray[np.float64]) -> Array:
@@ -265,7 +281,7 @@ def _own_duals(source: Source, rows: Any, signs: NDArray[np.float64]) -> Array:
     return alpha
 
 
-def _online(rows: Any, signs: NDArray[np.float64], source: str, C: float, seed: int) -> Array:
+def _online(rows: Any, signs: NDArray[np.float64], source: str, longest: Array, seed: int) -> Array:
     from marginparts._online_duals import online_duals
 
     rng = np.random.default_rng(seed)
@@ -273,7 +289,6 @@ def _online(rows: Any, signs: NDArray[np.float64], source: str, C: float, seed: 
     rows = sp.csr_array(rows).astype(np.float64)
     pa, averaged = source == "pa", source == "averaged-perceptron"
     w = np.zeros(rows.shape[1])
-    longest = np.full(len(signs), float(C))
     alpha = online_duals(
         rows.indptr, rows.indices, rows.data, signs, order, pa, averaged, longest, w
     )
@@ -315,7 +330,9 @@ def _assemble(kept: list[tuple[BinaryTask, Array]], n: int) -> sp.csr_array:
     return S
 
 
-def pseudo_labels(seen: Any, labels: Labels, how: str, C: float, seed: int) -> Labels:
+def pseudo_labels(
+    seen: Any, labels: Labels, how: str, C: float, seed: int, class_weight: ClassWeight = None
+) -> Labels:
     """Fill in the labels of the unlabeled rows that a classifier is surest of.
 
     The surest half of each predicted class (of each side of each label, for multilabel data).
@@ -324,9 +341,11 @@ def pseudo_labels(seen: Any, labels: Labels, how: str, C: float, seed: int) -> L
     if not any(len(np.unique(task.signs)) == 2 for task in tasks) or labels.complete.all():
         return labels
     if how == "tsvm":
-        W = transductive_weights(seen, labels, C, seed=seed)
+        W = transductive_weights(seen, labels, C, class_weight=class_weight, seed=seed)
     else:
-        problems = [DualProblem(t.rows, t.signs, np.full(len(t.rows), C)) for t in tasks]
+        problems = [
+            DualProblem(t.rows, t.signs, C * task_weights(t, labels, class_weight)) for t in tasks
+        ]
         W = np.stack([s.w for s in solve_duals(seen, problems, tol=1e-3, seed=seed)])
     return with_surest(labels, np.asarray(seen @ W.T), _SUREST)
 

@@ -240,7 +240,7 @@ def factorize_path(
     lams: Iterable[float],
     solver: str = "auto",
     max_iter: int = 200,
-    warm_iter: int = 40,
+    warm_iter: int | None = 40,
     tol: float = 1e-4,
     backend: str | Backend = "auto",
     callback: Callback | None = None,
@@ -248,7 +248,8 @@ def factorize_path(
 ) -> Iterator[tuple[float, Result]]:
     """`nmf_alpha_path` on trusted data from a given start: each weight with its result.
 
-    A logbook is for one weight: it keeps the position of a single run.
+    With ``warm_iter=None`` every weight starts afresh, and has ``max_iter`` iterations. A logbook
+    is for one weight: it keeps the position of a single run.
     """
     scale = extreme_scale(X)
     if scale != 1:
@@ -269,9 +270,10 @@ def factorize_path(
             solver=solver, max_iter=max_iter, tol=tol, callback=callback,
             keeper=None if logbook is None else _keeper(logbook, problem, r),
         )  # fmt: skip
-        V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))
-        max_iter = warm_iter
-        yield lam, _as_result(run, V, H, scale, balance)
+        found_V, found_H = (kernels.release(run.state[block], r) for block in ("V", "H"))
+        if warm_iter is not None:
+            V, H, max_iter = found_V, found_H, warm_iter
+        yield lam, _as_result(run, found_V, found_H, scale, balance)
 
 
 def kernels_for(X: Any, r: int, backend: str | Backend) -> Backend:

@@ -12,6 +12,7 @@ import numpy as np
 
 from marginparts._types import Array, Callback, PathStep, Stop
 from marginparts.checkpoint import Checkpoint
+from marginparts.class_weights import ClassWeight
 from marginparts.estimators import NMFAlphaCV
 from marginparts.evaluation import compare
 from marginparts.explanation import distinctive
@@ -34,7 +35,9 @@ class Options(NamedTuple):
     n_components: Any = "auto"
     lam: Any = "auto"
     C: Any = "auto"
-    max_iter: int = 200
+    class_weight: ClassWeight = None
+    scoring: str | None = None
+    max_iter: int = 100
     backend: str = "auto"
     seed: int = 0
     path: bool = False
@@ -80,6 +83,7 @@ def fit_model(
     on_stage("choosing")
     classifier = NMFAlphaCV(
         options.n_components, lam=options.lam, C=options.C,
+        class_weight=options.class_weight, scoring=options.scoring,
         max_iter=options.max_iter, backend=options.backend, random_state=options.seed,
         callback=callback,
         checkpoint=options.checkpoint and Checkpoint(options.checkpoint, keep_finished=True),
@@ -97,7 +101,8 @@ def fit_model(
     labels = encode_labels(data.y, data.X.shape[0])
     on_stage("comparing")
     rated = compare(
-        data.X, labels, classifier.choice_, backend=options.backend, seed=seed_of(options.seed),
+        data.X, labels, classifier.choice_, class_weight=options.class_weight,
+        scoring=options.scoring, backend=options.backend, seed=seed_of(options.seed),
         callback=_in_stage(callback, "comparing"),
     )  # fmt: skip
     path = []

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array
+from marginparts.class_weights import ClassWeight
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
 from marginparts.scores import quality
@@ -52,11 +53,21 @@ def enough_labels(labels: Labels, seed: int) -> Labels:
 
 
 class Fold(NamedTuple):
-    """All labels, those left when some are hidden, and the hidden rows."""
+    """All labels, those left when some are hidden, and the hidden rows.
+
+    ``class_weight`` is for the SVMs, and ``scoring`` for what they say of the hidden rows.
+    """
 
     labels: Labels
     left: Labels
     hidden: NDArray[np.intp]
+    class_weight: ClassWeight = None
+    scoring: str | None = None
+
+    @property
+    def truth(self) -> Labels:
+        """The labels of the hidden rows."""
+        return self.labels.take(self.hidden)
 
     def values(self, Z: Any, C: float, *, normalize: bool = True) -> Array:
         """Train an SVM on the labels left; return its decision values (hidden, p).
@@ -68,15 +79,28 @@ class Fold(NamedTuple):
         C, normalize : see `fit_head`
         """
         rows = np.flatnonzero(self.labels.labeled)
-        head = fit_head(Z, self.left.take(rows), C, normalize=normalize)
+        head = fit_head(
+            Z, self.left.take(rows), C, normalize=normalize, class_weight=self.class_weight
+        )
         return head.values(Z[np.searchsorted(rows, self.hidden)])
 
     def score(self, Z: Any, C: float, *, normalize: bool = True) -> float:
         """Return how well the hidden labels are predicted."""
-        return quality(self.values(Z, C, normalize=normalize), self.labels.take(self.hidden))
+        return self.quality(self.values(Z, C, normalize=normalize))
+
+    def quality(self, values: Array) -> float:
+        """Return how good decision values (hidden, p) are."""
+        return quality(values, self.truth, self.scoring)
 
 
-def folds_of(labels: Labels, seed: int, n_splits: int | None = None) -> list[Fold]:
+def folds_of(
+    labels: Labels,
+    seed: int,
+    n_splits: int | None = None,
+    *,
+    class_weight: ClassWeight = None,
+    scoring: str | None = None,
+) -> list[Fold]:
     """Return the folds on which candidates are compared; none when the labels are too few.
 
     Parameters
@@ -85,10 +109,12 @@ def folds_of(labels: Labels, seed: int, n_splits: int | None = None) -> list[Fol
     seed : int
     n_splits : int or None
         By default five, or three when there are many labels.
+    class_weight : see `fit_head`
+    scoring : see `quality`
     """
     if n_splits is None:
         n_splits = 5 if labels.labeled.sum() < _MANY_LABELS else 3
     return [
-        Fold(labels, labels.hide(hidden), hidden)
+        Fold(labels, labels.hide(hidden), hidden, class_weight, scoring)
         for hidden in labeled_folds(labels, n_splits, seed)
     ]

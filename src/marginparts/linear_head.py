@@ -11,6 +11,7 @@ from sklearn.utils.extmath import row_norms
 
 from marginparts._newton_svm import squared_hinge_weights
 from marginparts.backends._common import inverse_or_zero, safe_ratio
+from marginparts.class_weights import ClassWeight, row_weights, task_weights
 from marginparts.labels import Labels
 
 #: Up to here the Gram matrices of Newton's method are cheap; beyond it LIBLINEAR takes over.
@@ -40,39 +41,52 @@ def _rows(Z: Any, size: float | None) -> Any:
     return safe_ratio(rows, lengths[:, None])
 
 
-def fit_head(Z: Any, labels: Labels, C: float, *, normalize: bool = True, seed: int = 0) -> Head:
+def fit_head(
+    Z: Any,
+    labels: Labels,
+    C: float,
+    *,
+    normalize: bool = True,
+    class_weight: ClassWeight = None,
+    seed: int = 0,
+) -> Head:
     """Train on the rows whose labels are known.
 
     Parameters
     ----------
     Z : (n, r) array or sparse matrix
     labels : Labels
-        Of the same n rows. A class without a labeled row is never predicted.
+        Of the same n rows; those without a label are left out. A class without a labeled row is
+        never predicted.
     C : float
     normalize : bool
         Give every row length 1, or else only all rows together (root mean square).
+    class_weight : None, "balanced" or dict
+        How much the samples of each class count.
     seed : int
 
     Returns
     -------
     Head
     """
+    known = np.flatnonzero(labels.labeled)
+    Z, labels = Z[known], labels.take(known)
     size = None
     if not normalize:
         size = float(np.sqrt(np.mean(row_norms(Z.astype(np.float64), squared=True)))) or 1.0
     rows = _rows(Z, size)
     fit = _fit_labels if labels.multilabel else _fit_classes
-    return fit(rows, labels, C, seed)._replace(size=size)
+    return fit(rows, labels, C, class_weight, seed)._replace(size=size)
 
 
-def _fit_classes(Z: Any, labels: Labels, C: float, seed: int) -> Head:
+def _fit_classes(Z: Any, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
     """One SVM for two classes, one a class for more."""
-    rows = np.flatnonzero(labels.labeled)
-    present, codes = np.unique(labels.codes[rows], return_inverse=True)
+    present, codes = np.unique(labels.codes, return_inverse=True)
     if len(present) < 2:  # there is nothing to tell apart
         return _constant(labels, present, Z.shape[1])
     positive = [codes == 1] if len(present) == 2 else [codes == k for k in range(len(present))]
-    svm = _svms(Z[rows], [np.where(mask, 1.0, -1.0) for mask in positive], C, seed)
+    cost = C * row_weights(labels, class_weight)
+    svm = _svms(Z, [np.where(mask, 1.0, -1.0) for mask in positive], cost, seed)
     if len(labels.classes) == 2:
         return svm
     coef = np.zeros((len(labels.classes), Z.shape[1]))
@@ -92,24 +106,25 @@ def _constant(labels: Labels, present: NDArray[np.int64], r: int) -> Head:
     return Head(np.zeros((len(labels.classes), r)), intercept)
 
 
-def _fit_labels(Z: Any, labels: Labels, C: float, seed: int) -> Head:
+def _fit_labels(Z: Any, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
     """One SVM a label; a label that all or none of the samples have is always or never given."""
     coef = np.zeros((len(labels.classes), Z.shape[1]))
     intercept = np.full(len(labels.classes), -1.0)
     for k, task in enumerate(labels.tasks()):
         if len(np.unique(task.signs)) == 2:
-            svm = _svms(Z[task.rows], [task.signs], C, seed)
+            cost = C * task_weights(task, labels, class_weight)
+            svm = _svms(Z[task.rows], [task.signs], cost, seed)
             coef[k], intercept[k] = svm.coef[0], svm.intercept[0]
         elif len(task.signs):
             intercept[k] = task.signs[0]
     return Head(coef, intercept)
 
 
-def _svms(Z: Any, signs: list[NDArray[np.float64]], C: float, seed: int) -> Head:
+def _svms(Z: Any, signs: list[NDArray[np.float64]], cost: NDArray[np.float64], seed: int) -> Head:
     """Train one SVM for each sign of the rows, the intercept penalized like a weight."""
     if not sp.issparse(Z) and Z.shape[1] <= _FEW_COLUMNS:
         Z = np.hstack([Z, np.ones((Z.shape[0], 1))])
-        W = np.stack([squared_hinge_weights(Z, y, C) for y in signs])
+        W = np.stack([squared_hinge_weights(Z, y, cost) for y in signs])
         return Head(W[:, :-1], W[:, -1])
     from sklearn.svm import LinearSVC
 
@@ -121,8 +136,9 @@ def _svms(Z: Any, signs: list[NDArray[np.float64]], C: float, seed: int) -> Head
         # the primal solver is the steadier one when there are more samples than columns
         dual = Z.shape[0] < Z.shape[1]
         tol = 1e-3 if dual else 1e-2
+        C = float(np.max(cost))
         svm = LinearSVC(C=C, dual=dual, tol=tol, max_iter=10_000, random_state=seed)
-        svms.append(svm.fit(Z, y))
+        svms.append(svm.fit(Z, y, sample_weight=cost / C))
     return Head(
         np.concatenate([svm.coef_ for svm in svms]),
         np.concatenate([np.atleast_1d(svm.intercept_) for svm in svms]),

@@ -20,6 +20,7 @@ from marginparts.estimators import NMFAlphaClassifier
 from marginparts.evaluation import Rated
 from marginparts.preparation import Preparation
 from marginparts.readers import Label, Layout
+from marginparts.scores import score_name
 
 
 class Decision(NamedTuple):
@@ -97,7 +98,7 @@ class Model:
     @property
     def metric(self) -> str:
         """What scores are called."""
-        return "F-measure" if self.multilabel else "accuracy"
+        return score_name(self.classifier.scoring, self.multilabel)
 
     @property
     def n_parts(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from marginparts.class_weights import ClassWeight, task_weights
 from marginparts.dual_svm import DualProblem, solve_duals
 from marginparts.labels import BinaryTask, Labels
 
@@ -32,17 +33,19 @@ class _Transduction:
 
     task: BinaryTask
     unlabeled: NDArray[np.intp]
-    C: float
+    cost: NDArray[np.float64]
     alpha: NDArray[np.float64]
     guesses: NDArray[np.float64]
     share: float
 
     @classmethod
-    def begin(cls, task: BinaryTask, n: int, C: float, share: float | None) -> _Transduction:
+    def begin(
+        cls, task: BinaryTask, n: int, cost: NDArray[np.float64], share: float | None
+    ) -> _Transduction:
         unlabeled = np.setdiff1d(np.arange(n), task.rows, assume_unique=True)
         share = float(np.mean(task.signs > 0)) if share is None else share
         alpha = np.zeros(len(task.rows) + len(unlabeled))
-        return cls(task, unlabeled, C, alpha, np.empty(0), share)
+        return cls(task, unlabeled, cost, alpha, np.empty(0), share)
 
     def guess(self, values: NDArray[np.float64]) -> None:
         """Label the largest values +1, as many as the labeled samples suggest."""
@@ -55,15 +58,16 @@ class _Transduction:
         """The SVM in which unlabeled samples have ``level`` times their final cost."""
         m = len(self.task.rows)
         if level == 0:
-            return DualProblem(self.task.rows, self.task.signs, np.full(m, self.C), self.alpha[:m])
+            return DualProblem(self.task.rows, self.task.signs, self.cost, self.alpha[:m])
         # Between the two customs: a sample costs as much as a labeled one (Joachims), or all
         # unlabeled samples together as much as all labeled ones (Sindhwani & Keerthi).
         u = len(self.unlabeled)
-        cost = level * self.C * min(1.0, np.sqrt(m / max(u, 1)))
+        # Both signs cost the same, whatever the classes' weights: so a switch lowers the loss.
+        cost = level * np.mean(self.cost) * min(1.0, np.sqrt(m / max(u, 1)))
         return DualProblem(
             np.concatenate([self.task.rows, self.unlabeled]),
             np.concatenate([self.task.signs, self.guesses]),
-            np.concatenate([np.full(m, self.C), np.full(u, cost)]),
+            np.concatenate([self.cost, np.full(u, cost)]),
             self.alpha,
         )
 
@@ -92,6 +96,7 @@ def transductive_weights(
     C: float,
     *,
     shares: Sequence[float] | None = None,
+    class_weight: ClassWeight = None,
     tol: float = 1e-2,
     seed: int = 0,
 ) -> NDArray[np.float64]:
@@ -106,6 +111,8 @@ def transductive_weights(
     shares : sequence of float or None
         The share of positives among the unlabeled samples, for each task; None for the share
         among the labeled ones.
+    class_weight : None, "balanced" or dict
+        How much the labeled samples of each class cost.
     tol : float
     seed : int
 
@@ -118,7 +125,12 @@ def transductive_weights(
     tasks = labels.tasks("ovr")
     weights = np.zeros((len(tasks), X.shape[1]))
     work = {
-        t: _Transduction.begin(task, X.shape[0], C, None if shares is None else shares[t])
+        t: _Transduction.begin(
+            task,
+            X.shape[0],
+            C * task_weights(task, labels, class_weight),
+            None if shares is None else shares[t],
+        )
         for t, task in enumerate(tasks)
         if len(np.unique(task.signs)) == 2
     }

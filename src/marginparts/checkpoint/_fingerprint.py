@@ -25,7 +25,7 @@ def told(value: Any) -> Any:
 
     Parameters
     ----------
-    value : number, str, None, array, CSR matrix, dataclass, function, or a sequence of these
+    value : number, str, None, array, CSR matrix, dataclass, function, or sequence or dict of these
         An object of another kind may say itself who it is, by a method ``fingerprint``.
 
     Examples
@@ -43,6 +43,8 @@ def told(value: Any) -> Any:
         return value.fingerprint()
     if isinstance(value, np.ndarray) or sp.issparse(value) or dataclasses.is_dataclass(value):
         return _checksum(value)
+    if isinstance(value, dict):
+        return [[told(name), told(each)] for name, each in value.items()]
     if isinstance(value, tuple | list | range):
         parts = [told(each) for each in value]
         whole = len(parts) <= _SHORT and not any(is_checksum(part) for part in parts)

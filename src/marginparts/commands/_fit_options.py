@@ -73,6 +73,19 @@ Components = Annotated[
 ]
 Lam = Annotated[str, _method("--lam", "X", "The weight of the labels; several to try as 1,3,10.")]
 Cost = Annotated[str, _method("--cost", "C", "C of the last SVM; several to try as 0.5,2.")]
+ClassWeight = Annotated[
+    str | None,
+    _method("--class-weight", "HOW", "'balanced' where some labels are rare.", **_NONE),
+]
+Scoring = Annotated[
+    str | None,
+    _method(
+        "--scoring",
+        "NAME",
+        "What the choice is to make large: accuracy, balanced_accuracy, f1, f1_macro, f1_micro.",
+        show_default="accuracy, or the F-measure of several labels",
+    ),
+]
 MaxIter = Annotated[int, _method("--max-iter", "N", "Iterations at most.", min=1)]
 Seed = Annotated[int, _method("--seed", "N", "The same seed gives the same model.", min=0)]
 BackendName = Annotated[

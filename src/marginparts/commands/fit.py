@@ -56,7 +56,9 @@ def fit(
     components: options.Components = "auto",
     lam: options.Lam = "auto",
     cost: options.Cost = "auto",
-    max_iter: options.MaxIter = 200,
+    class_weight: options.ClassWeight = None,
+    scoring: options.Scoring = None,
+    max_iter: options.MaxIter = 100,
     seed: options.Seed = 0,
     backend: options.BackendName = "auto",
     path: options.KeepPath = False,
@@ -78,6 +80,7 @@ def fit(
     """
     with sentences(), spoken_warnings():
         wanted = _options(components, lam, cost, max_iter, backend, seed, path, checkpoint)
+        wanted = wanted._replace(class_weight=_weighing(class_weight), scoring=_score(scoring))
         model_path = _destination(file, out, checkpoint)
         with bars(quiet=quiet or as_json) as reading:
             data = _read(
@@ -158,6 +161,24 @@ def _options(
     except (ValueError, ImportError) as error:
         refuse(str(error))
     return found
+
+
+def _weighing(text: str | None) -> str | None:
+    """Return how classes are weighed, or refuse it."""
+    if text not in (None, "none", "balanced"):
+        refuse(f"--class-weight {text!r} is unknown; it is none or balanced.")
+    return "balanced" if text == "balanced" else None
+
+
+def _score(text: str | None) -> str | None:
+    """Return the name of a score, or refuse it."""
+    from marginparts.scores import check_scoring
+
+    try:
+        check_scoring(text)
+    except ValueError as error:
+        refuse(f"--{error}")
+    return text
 
 
 def _source_options(

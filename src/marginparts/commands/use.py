@@ -98,6 +98,7 @@ def predict(
     from marginparts.commands._agreement import Agreement
     from marginparts.model import Decision
     from marginparts.report import as_score
+    from marginparts.scores import score_name
     from marginparts.writers import open_table_writer
 
     with (
@@ -123,11 +124,12 @@ def predict(
             n, empty = n + len(decisions), empty + int(blank.sum())
     if out is None:
         return
+    metric = score_name(None, fitted.multilabel)
     if as_json:
         score = agreement.score() if agreement.n else None
         print_json(
             {"out": str(out), "samples": n, "empty": empty, "with_label": agreement.n,
-             "metric": fitted.metric, "agreement": score}
+             "metric": metric, "agreement": score}
         )  # fmt: skip
         return
     show(f"{n} samples, written to {out}", quiet=quiet)
@@ -137,8 +139,8 @@ def predict(
         show("There are no probabilities: the model had too few labels for them.", quiet=quiet)
     if agreement.n:
         show(
-            f"{agreement.n} of them had a label in the file; against these the {fitted.metric} is "
-            f"{as_score(agreement.score(), fitted.metric)}. (Labels that the model was fitted to "
+            f"{agreement.n} of them had a label in the file; against these the {metric} is "
+            f"{as_score(agreement.score(), metric)}. (Labels that the model was fitted to "
             "flatter it.)",
             quiet=quiet,
         )

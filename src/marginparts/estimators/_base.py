@@ -31,6 +31,9 @@ from marginparts.validation import (
     seed_of,
 )
 
+#: What a sample's codes can be: Z (eq. 5), or H.
+OUTPUTS = ("gram", "coefficients")
+
 #: Parameters on which what a fit finds does not depend.
 _NO_MATTER = {"callback", "checkpoint", "random_state"}
 
@@ -92,7 +95,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Return trusted training data and the rank."""
         if self.map_iter is not None:
             check_count(self.map_iter, "map_iter")
-        check_option(self.output, "output", ("gram", "coefficients"))
+        check_option(self.output, "output", OUTPUTS)
         X = self._check_data(X, reset=True)
         if not isinstance(X, Elsewhere):
             check_mass(X, type(self).__name__)

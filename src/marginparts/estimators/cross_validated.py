@@ -11,6 +11,7 @@ import numpy as np
 from marginparts._types import Callback
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
+from marginparts.class_weights import ClassWeight
 from marginparts.directions import Source
 from marginparts.estimators.classifier import NMFAlphaClassifier
 from marginparts.labels import Labels
@@ -33,12 +34,16 @@ class NMFAlphaCV(NMFAlphaClassifier):
         Weights of the margin components to try.
     C : float, sequence of float or "auto"
         Costs of the final SVM to try.
-    map_iter : int, sequence of int or "auto"
-        Numbers of mapping updates to try.
+    map_iter : int, None, sequence of these or "auto"
+        Numbers of mapping updates to try; None goes on to the optimum.
     normalize : bool, sequence of bool or "auto"
         Whether the SVM sees each code with length 1.
     cv : int or None
         Folds of the labeled samples; None is 5, or 3 when there are 200 labels or more.
+    direction_C : float, sequence of float or "auto"
+        Costs of the classifiers behind the directions to try.
+    output, class_weight, scoring, thresholds, rehearse, scale
+        As for `NMFAlphaClassifier`.
     directions, multiclass, features, pseudo, init, solver, max_iter, tol, backend, random_state
         As for `NMFAlphaClassifier`.
     callback : callable or None
@@ -49,21 +54,25 @@ class NMFAlphaCV(NMFAlphaClassifier):
 
     Attributes
     ----------
-    n_components_, lam_, C_, map_iter_, normalize_
+    n_components_, lam_, C_, map_iter_, normalize_, direction_C_
         What was chosen.
     best_params_ : dict
         The same, by name.
     best_score_ : float
-        Its mean score on hidden labels: accuracy, or the F-measure for multilabel data. As the best
-        of many it is somewhat flattering.
+        Its mean score on hidden labels: accuracy, or the F-measure for multilabel data, or what
+        ``scoring`` says. As the best of many it flatters.
     best_score_error_ : float
         Its standard error.
+    honest_score_, honest_score_error_ : float
+        As for `NMFAlphaClassifier`: what such a model is worth on labels that had no part in it.
     doubt_ : str or None
         A sentence when the labels are too few to trust the score.
     cv_results_ : dict of arrays
         One entry a candidate: its parameters, ``mean_score``, ``standard_error``, ``n_folds`` and
         ``dropped``; ``pandas.DataFrame(cv_results_)`` is a table.
-    parts_, coef_, intercept_, selection_, choice_, calibration_, classes_, n_iter_, n_features_in_
+    parts_, coef_, intercept_, selection_, choice_, calibration_, thresholds_, classes_
+        As for `NMFAlphaClassifier`.
+    n_iter_, n_features_in_
         As for `NMFAlphaClassifier`.
 
     Examples
@@ -86,14 +95,21 @@ class NMFAlphaCV(NMFAlphaClassifier):
         C: Any = "auto",
         map_iter: Any = "auto",
         normalize: Any = "auto",
+        output: str = "gram",
+        class_weight: ClassWeight = None,
+        scoring: str | None = None,
+        thresholds: str | None = "auto",
+        rehearse: bool = True,
         cv: int | None = None,
         directions: str | Source = "svm",
         multiclass: str = "ovr",
+        direction_C: Any = 1.0,
+        scale: bool = True,
         features: str | None = "hellinger",
         pseudo: str | None = "svm",
         init: Any = "auto",
         solver: str = "auto",
-        max_iter: int = 200,
+        max_iter: int = 100,
         tol: float = 1e-4,
         backend: str | Backend = "auto",
         random_state: Any = None,
@@ -101,8 +117,10 @@ class NMFAlphaCV(NMFAlphaClassifier):
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
         super().__init__(
-            n_components, lam=lam, C=C, map_iter=map_iter, normalize=normalize,
-            directions=directions, multiclass=multiclass, features=features, pseudo=pseudo,
+            n_components, lam=lam, C=C, map_iter=map_iter, normalize=normalize, output=output,
+            class_weight=class_weight, scoring=scoring, thresholds=thresholds, rehearse=rehearse,
+            directions=directions, multiclass=multiclass, direction_C=direction_C, scale=scale,
+            features=features, pseudo=pseudo,
             init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
             random_state=random_state, callback=callback, checkpoint=checkpoint,
         )  # fmt: skip

@@ -15,19 +15,19 @@ from marginparts._types import Array, Callback, PathStep, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums
 from marginparts.checkpoint import Checkpoint, Logbook
+from marginparts.class_weights import ClassWeight, check_class_weight
 from marginparts.cluster import as_dask_rows
-from marginparts.directions import SOURCES, Directions, Source, find_directions
+from marginparts.directions import SOURCES, Source
 from marginparts.estimators._base import PartsTransformer, open_logbook
 from marginparts.factorization import (
     check_init,
-    factorize,
     factorize_path,
     map_rows,
     margin_components,
     parts_of,
-    start_from,
 )
 from marginparts.labels import Labels, encode_labels
+from marginparts.recipe import Recipe
 from marginparts.solver import SOLVERS
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
@@ -56,6 +56,8 @@ class NMFAlpha(PartsTransformer):
         What those classifiers see: X itself, or the square roots of X in rows of length 1.
     pseudo : {None, "svm", "tsvm"}
         Let the surest unlabeled samples take part in the directions too.
+    class_weight : None, "balanced" or dict
+        How much the samples of each class count for the classifiers that give the directions.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any (`class_start`), else at random.
     solver : {"auto", "mu", "mue", "cd"}
@@ -132,6 +134,7 @@ class NMFAlpha(PartsTransformer):
         scale: bool = True,
         features: str | None = None,
         pseudo: str | None = None,
+        class_weight: ClassWeight = None,
         init: Any = "auto",
         solver: str = "auto",
         max_iter: int = 200,
@@ -151,6 +154,7 @@ class NMFAlpha(PartsTransformer):
         self.scale = scale
         self.features = features
         self.pseudo = pseudo
+        self.class_weight = class_weight
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -182,6 +186,8 @@ class NMFAlpha(PartsTransformer):
         X, r = self._check_fit(X)
         check_init(self.init, X, r)
         labels = None if y is None else encode_labels(y, X.shape[0])
+        if labels is not None:
+            check_class_weight(self.class_weight, labels)
         with (
             at_hand(X, r, self.solver) as X,
             # the backend in use is compared in any case
@@ -193,13 +199,11 @@ class NMFAlpha(PartsTransformer):
         """`fit` on checked data and labels, with the logbook's seed."""
         seed = logbook.seed
         self.n_features_in_ = X.shape[1]
-        found = None if labels is None else self._directions(X, labels, seed)
+        found = None if labels is None else self.recipe().margin(X, labels, seed)
         self.directions_ = None if found is None else found.S
-        H, V = start_from(self.init, X, int(self.n_components), seed, labels)
-        result = factorize(
-            X, H, V, S=self.directions_, lam=float(self.lam), solver=self.solver,
-            max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=self.callback,
-            logbook=logbook,
+        ((_, result),) = self.recipe().parts(
+            X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
+            callback=self.callback, logbook=logbook,
         )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result)
@@ -270,12 +274,17 @@ class NMFAlpha(PartsTransformer):
             check_option(self.features, "features", ("hellinger",))
         if self.pseudo is not None:
             check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
+        check_class_weight(self.class_weight)
         get_backend(self.backend)
 
-    def _directions(self, X: Any, labels: Labels, seed: int) -> Directions:
-        return find_directions(
-            X, labels, features=self.features, source=self.directions, multiclass=self.multiclass,
-            C=float(self.C), scale=self.scale, pseudo=self.pseudo, seed=seed,
+    def recipe(self) -> Recipe:
+        """Return how labels and rows become parts here."""
+        return Recipe(
+            directions=self.directions, multiclass=self.multiclass, cost=float(self.C),
+            scale=bool(self.scale), features=self.features, pseudo=self.pseudo,
+            class_weight=self.class_weight, init=self.init,
+            solver=self.solver, max_iter=int(self.max_iter), tol=float(self.tol),
+            backend=self.backend,
         )  # fmt: skip
 
     def _map(self, X: Any) -> Array:

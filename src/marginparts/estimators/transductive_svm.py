@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from marginparts._types import Array
+from marginparts.class_weights import ClassWeight, check_class_weight
 from marginparts.estimators._classifying import PartlyLabeledClassifier
 from marginparts.init import seed_of
 from marginparts.transduction import transductive_weights
@@ -28,6 +29,8 @@ class TransductiveSVM(PartlyLabeledClassifier):
         Cost of a labeled sample.
     fit_intercept : bool
         Whether to add a constant feature.
+    class_weight : None, "balanced" or dict
+        How much the labeled samples of each class cost; ``"balanced"`` where some are rare.
     tol : float
         Tolerance of the SVMs.
     random_state : int, RandomState or None
@@ -51,11 +54,13 @@ class TransductiveSVM(PartlyLabeledClassifier):
         C: float = 1.0,
         *,
         fit_intercept: bool = True,
+        class_weight: ClassWeight = None,
         tol: float = 1e-2,
         random_state: Any = None,
     ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
         self.tol = tol
         self.random_state = random_state
 
@@ -77,10 +82,14 @@ class TransductiveSVM(PartlyLabeledClassifier):
         C, tol = check_positive(self.C, "C"), check_positive(self.tol, "tol")
         X = validate_data(self, on_the_host(X), accept_sparse="csr", dtype=DTYPES)
         labels = self._check_labels(y, X.shape[0])
+        check_class_weight(self.class_weight, labels)
         seen = sp.csr_array(X)
         if self.fit_intercept:
             seen = sp.hstack([seen, np.ones((X.shape[0], 1))], format="csr")
-        W = transductive_weights(seen, labels, C, tol=tol, seed=seed_of(self.random_state))
+        W = transductive_weights(
+            seen, labels, C, class_weight=self.class_weight, tol=tol,
+            seed=seed_of(self.random_state),
+        )  # fmt: skip
         d = X.shape[1]
         self.coef_ = W[:, :d]
         self.intercept_ = W[:, d] if self.fit_intercept else np.zeros(len(W))

@@ -8,6 +8,7 @@ import numpy as np
 
 from marginparts.plots._fitted import classifier_in, parts_in
 from marginparts.plots._look import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, WIDTH, drawing
+from marginparts.scores import score_name
 from marginparts.selection import standard_error
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def plot_choice(estimator: Any) -> Figure:
         raise ValueError("Nothing was tried: all parameters were given, or the labels too few.")
     scores, chosen = classifier.selection_, classifier.choice_.best
     most = max(map(len, scores.values()))
-    metric = "F-measure" if classifier.multilabel_ else "accuracy"
+    metric = score_name(classifier.scoring, classifier.multilabel_)
     figure = Figure(figsize=(0.8 * WIDTH, 2.8), layout="constrained")
     axis = figure.add_subplot()
     ranks = sorted({setting.n_components for setting in scores})

@@ -72,14 +72,14 @@ def headline_sentence(model: Model) -> str:
 
 def as_score(score: float, metric: str) -> str:
     """Write a score as people do: an accuracy in percent, an F-measure between 0 and 1."""
-    return f"{100 * score:.1f} %" if metric == "accuracy" else f"{score:.3f}"
+    return f"{100 * score:.1f} %" if "accuracy" in metric else f"{score:.3f}"
 
 
 def _lead(difference: float, metric: str) -> str:
     if abs(difference) < 0.0005:
         return "as good as"
     points = f"{100 * abs(difference):.1f} points"
-    size = points if metric == "accuracy" else f"{abs(difference):.3f}"
+    size = points if "accuracy" in metric else f"{abs(difference):.3f}"
     return f"{size} {'above' if difference > 0 else 'below'}"
 
 
@@ -242,8 +242,8 @@ def _choice(model: Model) -> dict[str, Any] | None:
         "chosen": best._asdict(),
         "trials": trials,
         "sentence": f"{len(trials)} candidates were tried on {most} folds of the labels{early}. "
-        f"Chosen: {best.n_components} parts, lam {best.lam:g}, {best.map_iter} mapping updates, "
-        f"C {best.C:g}.",
+        f"Chosen: {best.n_components} parts, lam {best.lam:g}, "
+        f"{best.map_iter or 'all'} mapping updates, C {best.C:g}.",
     }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array
-from marginparts.selection._settings import DEFAULT, Setting
+from marginparts.folds import Fold
+from marginparts.selection._settings import DEFAULT, Setting, ratio
+from marginparts.thresholds import choose_thresholds
 
 #: Labeled samples and standard error (of a score between 0 and 1) at which a score is a hint only.
 _FEW_LABELS, _LARGE_ERROR = 40, 0.05
@@ -26,11 +29,13 @@ class Choice(NamedTuple):
 
     ``scores`` has a list for each candidate, with an entry a fold: fewer for those that were
     dropped on the way. ``held_out`` is what the best candidate said of hidden labels.
+    ``honest_scores`` has the score in each fold of what would be chosen without it.
     """
 
     best: Setting
     scores: dict[Setting, list[float]]
     held_out: HeldOut | None = None
+    honest_scores: list[float] = []  # noqa: RUF012 - never written to
 
     @property
     def score(self) -> float:
@@ -41,6 +46,20 @@ class Choice(NamedTuple):
     def error(self) -> float:
         """The standard error of that mean; NaN when it cannot be told."""
         return standard_error(self.scores.get(self.best, []))
+
+    @property
+    def honest_score(self) -> float:
+        """What a model made in this way is worth: the mean of the honest scores.
+
+        The score of a chosen candidate on the samples by which it was chosen flatters. Here every
+        fold was left out of the choice, thresholds included, and then scored.
+        """
+        return float(np.mean(self.honest_scores)) if self.honest_scores else self.score
+
+    @property
+    def honest_error(self) -> float:
+        """The standard error of that mean; NaN when it cannot be told."""
+        return standard_error(self.honest_scores) if self.honest_scores else self.error
 
     def doubt(self, n_labeled: int) -> str | None:
         """Say when the labels are too few to trust the score, else return None."""
@@ -53,9 +72,9 @@ class Choice(NamedTuple):
             )
         # the folds' own spread is itself uncertain; chance alone gives at least this (Agresti and
         # Coull's two more hits and misses keep a perfect score from looking certain)
-        share = (self.score * n_labeled + 2) / (n_labeled + 4)
+        share = (self.honest_score * n_labeled + 2) / (n_labeled + 4)
         chance = np.sqrt(share * (1 - share) / (n_labeled + 4))
-        error = float(np.fmax(self.error, chance))
+        error = float(np.fmax(self.honest_error, chance))
         if n_labeled >= _FEW_LABELS and error <= _LARGE_ERROR:
             return None
         return (
@@ -78,13 +97,47 @@ def best_of(scores: dict[Setting, list[float]], default: Setting = DEFAULT) -> S
     """
     means = {setting: float(np.mean(values)) for setting, values in scores.items()}
     top = max(means, key=lambda setting: means[setting])
-    spread = float(np.std(scores[top])) / np.sqrt(max(len(scores[top]), 1))
+    spread = float(np.nan_to_num(standard_error(scores[top])))
     good = [setting for setting in means if means[setting] >= means[top] - spread]
 
     def distance(setting: Setting) -> float:
-        steps = [
-            abs(np.log((a + 1e-3) / (b + 1e-3))) for a, b in zip(setting, default, strict=True)
-        ]
-        return float(np.sum(np.minimum(steps, 10)))
+        return sum(min(ratio(a, b), 10.0) for a, b in zip(setting, default, strict=True))
 
     return min(good, key=lambda setting: (distance(setting), -means[setting]))
+
+
+def honest_scores(
+    folds: list[Fold],
+    pick: Callable[[list[int]], Setting],
+    values: Callable[[Setting, int], Array],
+    *,
+    thresholds: bool = True,
+) -> list[float]:
+    """Return the score in each fold of what would be chosen on the others.
+
+    Parameters
+    ----------
+    folds : list of Fold
+    pick : callable
+        Chooses a setting on some folds, given by their numbers.
+    values : callable
+        The decision values (hidden, p) of a setting in a fold.
+    thresholds : bool
+        Whether thresholds are chosen as well, where samples have several labels.
+
+    Returns
+    -------
+    list of float
+        Empty for fewer than two folds.
+    """
+    found = []
+    for k, fold in enumerate(folds if len(folds) > 1 else []):
+        others = [i for i in range(len(folds)) if i != k]
+        setting = pick(others)
+        said = values(setting, k)
+        if thresholds and fold.labels.multilabel:
+            seen = np.concatenate([values(setting, i) for i in others])
+            truth = fold.labels.take(np.concatenate([folds[i].hidden for i in others]))
+            said = said - choose_thresholds(seen, truth, fold.scoring)
+        found.append(fold.quality(said))
+    return found

@@ -7,10 +7,7 @@ from typing import NamedTuple
 from marginparts._types import Array
 from marginparts.checkpoint import Notes
 from marginparts.selection._choice import Choice, HeldOut
-from marginparts.selection._settings import Setting
-
-#: The codes that run against each other: n_components, lam, map_iter.
-Candidate = tuple[int, float, int]
+from marginparts.selection._settings import Candidate, Setting
 
 
 class Standing(NamedTuple):
@@ -48,8 +45,8 @@ def read_standing(notes: Notes) -> Standing:
     """Return the standing that was noted."""
     tree = notes.tree
     running, scores, codes = set(), {}, {}
-    for i, ((rank, lam, map_iter), values, runs, count) in enumerate(tree["candidates"]):
-        candidate = (rank, lam, map_iter)
+    for i, (names, values, runs, count) in enumerate(tree["candidates"]):
+        candidate = tuple(names)
         scores[candidate] = values
         if runs:
             running.add(candidate)
@@ -61,11 +58,12 @@ def choice_notes(choice: Choice) -> Notes:
     """Return a `Choice` as notes."""
     arrays = {} if choice.held_out is None else choice.held_out._asdict()
     scores = [[list(setting), values] for setting, values in choice.scores.items()]
-    return Notes({"best": list(choice.best), "scores": scores}, arrays)
+    tree = {"best": list(choice.best), "scores": scores, "honest": choice.honest_scores}
+    return Notes(tree, arrays)
 
 
 def read_choice(notes: Notes) -> Choice:
     """Return the choice that was noted."""
     scores = {Setting(*names): values for names, values in notes.tree["scores"]}
     held_out = HeldOut(**notes.arrays) if notes.arrays else None  # type: ignore[arg-type]
-    return Choice(Setting(*notes.tree["best"]), scores, held_out)
+    return Choice(Setting(*notes.tree["best"]), scores, held_out, notes.tree["honest"])

@@ -11,9 +11,9 @@ import numpy as np
 from marginparts._types import Array, Callback, Progress
 from marginparts.checkpoint import Logbook, Notes
 from marginparts.folds import Fold
-from marginparts.selection._choice import Choice, HeldOut, best_of
-from marginparts.selection._notes import Candidate, Standing, read_standing, standing_notes
-from marginparts.selection._settings import Grid, Setting
+from marginparts.selection._choice import Choice, HeldOut, best_of, honest_scores
+from marginparts.selection._notes import Standing, read_standing, standing_notes
+from marginparts.selection._settings import Candidate, Grid, Setting
 
 #: Standard errors by which a candidate must be behind the best to be dropped.
 _CLEARLY = 2.0
@@ -29,13 +29,17 @@ class Race:
         callback: Callback | None,
         default: Setting,
         logbook: Logbook,
+        *,
+        thresholds: bool = True,
     ) -> None:
         self.grid, self.folds, self.callback, self.default = grid, folds, callback, default
-        self.svm = grid.fallback(default)[3:]
-        candidates = list(product(grid.n_components, grid.lam, grid.map_iter))
+        self.thresholds = thresholds
+        self.svm = grid.fallback(default).svm
+        candidates = list(product(grid.n_components, grid.lam, grid.map_iter, grid.direction_C))
         self.running = set(candidates)
         self.codes: dict[Candidate, list[Array]] = {c: [] for c in candidates}
-        self.scores: dict[Setting, list[float]] = {Setting(*c, *self.svm): [] for c in candidates}
+        self.scores: dict[Setting, list[float]] = {Setting.of(c, self.svm): [] for c in candidates}
+        self._said: dict[tuple[Setting, int], Array] = {}
         self.trials_done = 0
         self.trials = len(folds) * len(grid.n_components)
         self.number, self.done = 0, list[int]()  # the fold, and the ranks done in it
@@ -47,7 +51,7 @@ class Race:
 
     @property
     def ranks(self) -> list[int]:
-        return sorted({rank for rank, _, _ in self.running})
+        return sorted({candidate[0] for candidate in self.running})
 
     @property
     def ranks_left(self) -> list[int]:
@@ -74,14 +78,19 @@ class Race:
         """Go on from where a race was."""
         self.trials_done, self.number, self.done = standing[:3]
         self.running, self.codes = standing.running, standing.codes
-        self.scores = {Setting(*c, *self.svm): s for c, s in standing.scores.items()}
+        self.scores = {Setting.of(c, self.svm): s for c, s in standing.scores.items()}
 
     def _own_scores(self) -> dict[Candidate, list[float]]:
         """Return the scores by candidate, with the default SVM."""
-        return {s[:3]: values for s, values in self.scores.items()}
+        return {s.codes: values for s, values in self.scores.items()}
 
-    def lams(self, rank: int) -> list[float]:
-        return sorted({lam for r, lam, _ in self.running if r == rank})
+    def costs(self, rank: int) -> list[float]:
+        """Return the costs behind the directions that are still of interest at a rank."""
+        return sorted({cost for r, _, _, cost in self.running if r == rank})
+
+    def lams(self, rank: int, cost: float) -> list[float]:
+        """Return the weights that are still of interest with these directions."""
+        return sorted({lam for r, lam, _, c in self.running if (r, c) == (rank, cost)})
 
     def watch(self, progress: Progress) -> bool:
         """Pass on how a factorization fares; end it when the caller has had enough."""
@@ -94,15 +103,17 @@ class Race:
         self.stopped = self.stopped or self.logbook.interrupted
         return self.stopped
 
-    def enter(self, fold: Fold, rank: int, lam: float, codes: dict[int, Array]) -> None:
+    def enter(
+        self, fold: Fold, rank: int, lam: float, cost: float, codes: dict[int | None, Array]
+    ) -> None:
         """Score the running candidates of one factorization."""
         for map_iter, Z in codes.items():
-            candidate = (rank, lam, map_iter)
+            candidate = (rank, lam, map_iter, cost)
             if candidate in self.running:
                 self.codes[candidate].append(Z)
                 normalize, C = self.svm
                 score = fold.score(Z, C, normalize=normalize)
-                self.scores[Setting(*candidate, *self.svm)].append(score)
+                self.scores[Setting.of(candidate, self.svm)].append(score)
 
     def end_trial(self, rank: int) -> None:
         """Count a factorization path as done."""
@@ -115,7 +126,7 @@ class Race:
         Two candidates are scored on the same samples, so the error of a single score is a cautious
         bound for that of their difference.
         """
-        scores = {c: self.scores[Setting(*c, *self.svm)] for c in self.codes}
+        scores = {c: self.scores[Setting.of(c, self.svm)] for c in self.codes}
         done = max(map(len, scores.values()))
         if done < 2:
             return
@@ -128,32 +139,45 @@ class Race:
                 self.running.discard(candidate)
                 self.codes.pop(candidate)
 
-    def _comparable(self, scores: dict[Setting, list[float]]) -> dict[Setting, list[float]]:
-        """Return the scores of the candidates still running, over folds that all have finished.
-
-        In a fold that was cut short, the small ranks are ahead of the others by a score.
-        """
-        running = {s: values for s, values in scores.items() if s[:3] in self.running}
-        done = min(len(self.scores[Setting(*c, *self.svm)]) for c in self.running)
-        return {s: values[:done] for s, values in running.items()} if done else running
-
     def finish(self) -> Choice:
-        """Choose the codes, then the SVM on them."""
+        """Choose the codes, then the SVM on them; and say what such a choice is worth."""
         scores = {setting: values for setting, values in self.scores.items() if values}
         if not scores:
             return Choice(self.grid.fallback(self.default), {})
-        whole = self._comparable(scores)
-        top = max(whole, key=lambda s: float(np.mean(whole[s])))
-        at_rank = {s: v for s, v in whole.items() if s.n_components == top.n_components}
-        codes = best_of(at_rank, self.default)[:3]
-        Zs = self.codes[codes]
-        pairs = list(zip(self.folds, Zs, strict=False))  # a race may be cut short
-        for normalize, C in product(self.grid.normalize, self.grid.C):
-            setting = Setting(*codes, normalize, C)
-            if setting not in scores:
-                scores[setting] = [fold.score(Z, C, normalize=normalize) for fold, Z in pairs]
-        on_codes = {s: values for s, values in scores.items() if s[:3] == codes}
-        best = best_of(on_codes, self.default)
-        values = [fold.values(Z, best.C, normalize=best.normalize) for fold, Z in pairs]
-        hidden = [fold.hidden for fold, _ in pairs]
-        return Choice(best, scores, HeldOut(np.concatenate(hidden), np.concatenate(values)))
+        # in a fold that was cut short, the small ranks are ahead of the others by a score
+        whole = max(1, min(len(self.codes[c]) for c in self.running))
+        best = self._pick(list(range(whole)))
+        seen = self.folds[: len(self.codes[best.codes])]
+        for svm in product(self.grid.normalize, self.grid.C):
+            setting = Setting.of(best.codes, svm)
+            scores[setting] = [self._score(setting, k) for k in range(len(seen))]
+        held_out = HeldOut(
+            np.concatenate([fold.hidden for fold in seen]),
+            np.concatenate([self._values(best, k) for k in range(len(seen))]),
+        )
+        honest = honest_scores(
+            self.folds[:whole], self._pick, self._values, thresholds=self.thresholds
+        )
+        return Choice(best, scores, held_out, honest)
+
+    def _pick(self, folds: list[int]) -> Setting:
+        """Choose on some folds: the best rank, then its codes, then the SVM on them."""
+        known = [s for s in self.scores if s.codes in self.running and self.codes[s.codes]]
+        scores = {setting: [self._score(setting, k) for k in folds] for setting in known}
+        top = max(scores, key=lambda s: float(np.mean(scores[s])))
+        at_rank = {s: v for s, v in scores.items() if s.n_components == top.n_components}
+        codes = best_of(at_rank, self.default).codes
+        on_codes = [Setting.of(codes, svm) for svm in product(self.grid.normalize, self.grid.C)]
+        return best_of({s: [self._score(s, k) for k in folds] for s in on_codes}, self.default)
+
+    def _values(self, setting: Setting, k: int) -> Array:
+        """Return what a setting says of the hidden labels of a fold."""
+        if (setting, k) not in self._said:
+            Z, fold = self.codes[setting.codes][k], self.folds[k]
+            self._said[setting, k] = fold.values(Z, setting.C, normalize=setting.normalize)
+        return self._said[setting, k]
+
+    def _score(self, setting: Setting, k: int) -> float:
+        """Return how good that is."""
+        known = self.scores.get(setting, [])
+        return known[k] if k < len(known) else self.folds[k].quality(self._values(setting, k))

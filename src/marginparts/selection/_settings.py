@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from marginparts.labels import Labels
 
 #: What is tried for each parameter left to choose.
-LAM_GRID = (0.3, 1.0, 3.0, 10.0)
+LAM_GRID = (1.0, 3.0, 10.0)
 #: Where samples have several labels, many are rare, and the components of rare labels are noisy.
 LAM_GRID_SEVERAL = (0.1, 0.3, 1.0, 3.0)
 MAP_GRID = (5, 15, 40, 100)
 NORMALIZE_GRID = (True, False)
 C_GRID = (0.1, 0.5, 2.0, 10.0)
+#: In the units of the data (``scale=False``), of which nothing is known beforehand: weights, and
+#: costs of the SVMs behind the directions and of the last one.
+LAM_GRID_UNSCALED = (0.1, 1.0, 10.0, 100.0, 1e3, 1e4)
+DIRECTION_GRID_UNSCALED = (1e-4, 0.01, 1.0, 100.0)
+C_GRID_UNSCALED = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+#: The codes that run against each other: n_components, lam, map_iter, direction_C.
+Candidate = tuple[int, float, int | None, float]
 
 
 class Setting(NamedTuple):
-    """One candidate: codes (n_components, lam, map_iter) and an SVM on them (normalize, C)."""
+    """One candidate: codes (n_components, lam, map_iter, direction_C) and an SVM on them."""
 
     n_components: int
     lam: float
-    map_iter: int
+    map_iter: int | None
     normalize: bool
     C: float
+    direction_C: float = 1.0  # noqa: N815 - as the parameter is called
+
+    @property
+    def codes(self) -> Candidate:
+        """What the codes depend on."""
+        return self.n_components, self.lam, self.map_iter, self.direction_C
+
+    @property
+    def svm(self) -> tuple[bool, float]:
+        """The SVM on them: normalize and C."""
+        return self.normalize, self.C
+
+    @classmethod
+    def of(cls, codes: Candidate, svm: tuple[bool, float]) -> Setting:
+        """Return codes with an SVM on them."""
+        return cls(*codes[:3], *svm, codes[3])
 
 
 DEFAULT = Setting(n_components=32, lam=3.0, map_iter=40, normalize=True, C=2.0)
@@ -38,14 +65,25 @@ class Grid(NamedTuple):
 
     n_components: tuple[int, ...] = (DEFAULT.n_components,)
     lam: tuple[float, ...] = LAM_GRID
-    map_iter: tuple[int, ...] = MAP_GRID
+    map_iter: tuple[int | None, ...] = MAP_GRID
     normalize: tuple[bool, ...] = NORMALIZE_GRID
     C: tuple[float, ...] = C_GRID
+    direction_C: tuple[float, ...] = (DEFAULT.direction_C,)  # noqa: N815
 
     def fallback(self, default: Setting = DEFAULT) -> Setting:
-        """Return the defaults, where they are candidates."""
-        values: list[Any] = [d if d in g else g[0] for g, d in zip(self, default, strict=True)]
+        """Return the candidates nearest the defaults."""
+        pairs: Any = zip(self, default, strict=True)
+        values: list[Any] = [min(g, key=partial(ratio, default=d)) for g, d in pairs]
         return Setting(*values)
+
+
+def ratio(value: Any, default: Any) -> float:
+    """Return how far a value of a parameter is from another: the logarithm of their ratio.
+
+    A map to the optimum is as one of very many updates.
+    """
+    sizes = [(1000.0 if each is None else float(each)) + 1e-3 for each in (value, default)]
+    return float(abs(np.log(sizes[0] / sizes[1])))
 
 
 def usual_ranks(labels: Labels, shape: tuple[int, int]) -> tuple[int, ...]:
