@@ -57,7 +57,8 @@ class Grid(NamedTuple):
     et al., at ``map_iter`` for the mapping updates of every factorization (unless ``map_iters``
     says which to try), at ``C`` for SVMs on codes, at ``raw_C`` on the inputs and on principal
     components, at ``tsvm_C`` for transductive SVMs; it may go ``steps`` steps either way. ``lams``
-    are the weights of a path. LDA sees the data through ``lda_inputs`` principal components.
+    are the weights of a path. ``max_iter``, ``warm_iter`` and ``squared_iter`` are the iterations
+    of a fit, of a step of a path, and of a fit with the squared loss. LDA sees the data through ``lda_inputs`` principal components.
     """
 
     lam: float = 3.0
@@ -74,6 +75,7 @@ class Grid(NamedTuple):
     lda_inputs: tuple[int, ...] = (100, 300)
     max_iter: int = 150
     warm_iter: int = 40
+    squared_iter: int = 100
     steps: int = 10
 
     @property
@@ -423,7 +425,7 @@ def _squared_loss_parts(
 ) -> Parts:
     """Fit an estimator whose map has any number of updates."""
     y, m = trial.labels(fraction).codes, trial.n_labeled(fraction)
-    max_iter = round(grid.max_iter * min(1.0, _MANY_PARTS / min(rank, _MOST_PARTS)))
+    max_iter = round(grid.squared_iter * min(1.0, _MANY_PARTS / min(rank, _MOST_PARTS)))
     model = make(rank, max_iter=max_iter, random_state=trial.seed, backend=trial.backend)
     model.fit(trial.X_train, y)
     setting = {**setting, "rank": rank}

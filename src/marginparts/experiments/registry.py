@@ -25,7 +25,8 @@ from marginparts.experiments.methods import (
 from marginparts.experiments.past_paper import SHARES, pseudo_parts, transductive_parts
 from marginparts.experiments.rivals import label_spreading, lsa, nb_em, self_training
 
-_ON_CODES = ("map_iter", "map_iters", "C", "max_iter", "steps")
+_MAPPED = ("map_iter", "map_iters", "C", "steps")
+_ON_CODES = (*_MAPPED, "max_iter")
 _ALPHA = (*_ON_CODES, "lam", "direction_C", "direction_steps", "warm_iter")
 
 
@@ -52,8 +53,10 @@ METHODS = {
     "pca": Method("PCA", pca, ("raw_C", "steps"), labels=False, ranks="all"),
     "lda": Method("LDA", lda, ("lda_inputs", "steps"), labels=False, ranks="none"),
     "nmf": Method("NMF", nmf, _ON_CODES, labels=False),
-    "lee2010": Method("Lee et al. 2010", lee2010, (*_ON_CODES, "lee_lam"), ranks="all"),
-    "liu_wu2010": Method("Liu & Wu 2010", liu_wu2010, _ON_CODES),
+    "lee2010": Method(
+        "Lee et al. 2010", lee2010, (*_MAPPED, "squared_iter", "lee_lam"), ranks="all"
+    ),
+    "liu_wu2010": Method("Liu & Wu 2010", liu_wu2010, (*_MAPPED, "squared_iter")),
     "nmf_alpha": _alpha(""),
     "nmf_alpha_annealed": _alpha(", a path down lam (annealing)", anneal=True),
     "nmf_alpha_ovr": _alpha(", one-vs-rest", multiclass="ovr"),
