@@ -39,7 +39,7 @@ LADDER = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 
 #: What may be tried for the costs of the SVMs behind the margin components, for the weight of the
 #: labels of Lee et al., and for the shrinkage of LDA's covariances.
-DIRECTION_COSTS = (0.01, 0.1, 1.0, 10.0, 100.0, 1e3)
+DIRECTION_COSTS = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3)
 LEE_LAMS = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
 SHRINKAGES = (1e-4, 1e-3, 0.01, 0.1, 0.3, 0.6, 0.9, 0.99)
 
@@ -58,7 +58,8 @@ class Grid(NamedTuple):
     says which to try), at ``C`` for SVMs on codes, at ``raw_C`` on the inputs and on principal
     components, at ``tsvm_C`` for transductive SVMs; it may go ``steps`` steps either way. ``lams``
     are the weights of a path. ``max_iter``, ``warm_iter`` and ``squared_iter`` are the iterations
-    of a fit, of a step of a path, and of a fit with the squared loss. LDA sees the data through ``lda_inputs`` principal components.
+    of a fit, of a step of a path, and of a fit with the squared loss. LDA sees the data through
+    ``lda_inputs`` principal components.
     """
 
     lam: float = 3.0
