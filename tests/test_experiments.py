@@ -17,19 +17,24 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import TruncatedSVD
 
 from marginparts.experiments import methods, plan, tables
+from marginparts.experiments.climbing import COSTS, climb
+from marginparts.experiments.cost_path import CostPath
 from marginparts.experiments.data import load_data
+from marginparts.experiments.edges import at_edge, edges
 from marginparts.experiments.methods import Grid
 from marginparts.experiments.plan import Study, quick, with_methods
 from marginparts.experiments.preprocessing import PREPROCESSING, preprocess
-from marginparts.experiments.protocol import Codes, draw_trial, score_codes
+from marginparts.experiments.protocol import Codes, draw_trial
 from marginparts.experiments.registry import METHODS, method_named
 from marginparts.experiments.runner import run_unit, run_units
+from marginparts.experiments.scoring import Board, Parts, Search, score_all
 from marginparts.experiments.store import Store, StoreError
-from marginparts.labels import UNKNOWN
+from marginparts.labels import UNKNOWN, encode_labels
+from marginparts.linear_head import fit_head
 
 SMALL = Grid(
-    lams=(1.0, 10.0), lee_lams=(10.0,), map_iters=(3, 10), costs=(1.0,), raw_costs=(0.1, 1.0),
-    tsvm_costs=(1.0,), lda_inputs=(5, 20), shrinkages=(0.1,), max_iter=20, warm_iter=5,
+    lams=(1.0, 10.0), lam=3.0, literal_lam=30.0, lda_inputs=(5, 20), map_iter=5, max_iter=20,
+    warm_iter=5, steps=1, direction_steps=1,
 )  # fmt: skip
 DIGITS = Study(
     "digits", "digits", "counts", (0.1, 0.3, 1.0), (2, 4),
@@ -89,20 +94,23 @@ class TestProtocol:
     @pytest.mark.parametrize("name", METHODS)
     def test_what_is_learned_depends_on_training_rows_alone(self, trial, name):
         """Other test rows leave validation scores as they are, and the other way round."""
-        other = replace(trial, X_test=trial.X_test[::-1].copy())
+        backward = trial.X_test[::-1].copy()
+        other = replace(trial, X_test=backward, counts=(*trial.counts[:2], backward))
         assert column(scored(name, other), "validation") == column(
             scored(name, trial), "validation"
         )
-        other = replace(trial, X_validation=trial.X_validation[::-1].copy())
-        if name != "pseudo_parts":  # the teacher of its next round is chosen on validation rows
-            assert column(scored(name, other), "test") == column(scored(name, trial), "test")
+        backward = trial.X_validation[::-1].copy()
+        counts = (trial.counts[0], backward, trial.counts[2])
+        other = replace(trial, X_validation=backward, counts=counts)
+        # what is tried after the first setting depends on validation rows
+        assert scored(name, other)[0]["test"] == scored(name, trial)[0]["test"]
 
     def test_scores_are_those_of_a_perfect_code(self, trial):
         def perfect(labels):
             return np.eye(2, dtype=np.float32)[labels.codes]
 
         codes = Codes({}, *map(perfect, (trial.train, trial.validation, trial.test)))
-        for scored in score_codes(trial, (0.1, 1.0), codes, (1.0,)):
+        for scored in score_all(trial, (0.1, 1.0), [codes], Search(1.0, 2)):
             assert scored["validation"] == scored["test"] == 100
 
 
@@ -135,7 +143,12 @@ class TestMethods:
             assert {record["rank"] for record in found} == {2, 4}
         assert max(record["test"] for record in found) > 70  # better than chance
 
-    @pytest.mark.parametrize("name", ["lda", "nmf_alpha", "lee2010", "tsvm"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "lda", "nmf_alpha", "lee2010", "tsvm", "nb_em", "self_training", "label_spreading",
+        ],
+    )  # fmt: skip
     def test_multilabel(self, name):
         rng = np.random.default_rng(0)
         Y = rng.random((120, 3)) < 0.4
@@ -164,7 +177,7 @@ class TestMethods:
         codes = Codes({"rank": 4}, *(
             reduce.transform(X) for X in (trial.X_train[:m], trial.X_validation, trial.X_test)
         ))  # fmt: skip
-        assert found == list(score_codes(trial, (0.3,), codes, SMALL.costs))
+        assert found == list(score_all(trial, (0.3,), [codes], Search(SMALL.C, SMALL.steps)))
 
     def test_your_own_transformer_sees_minus_one(self, trial, monkeypatch):
         seen = {}
@@ -201,7 +214,133 @@ class TestMethods:
         assert str(error.value).endswith(".")
 
 
+class TestClimbing:
+    LADDER = (1, 3, 10, 30, 100, 300)
+
+    def climb(self, scores, start=10, steps=5):
+        return climb(self.LADDER, start, dict(zip(self.LADDER, scores, strict=True)).get, steps)
+
+    @pytest.mark.parametrize(
+        ("scores", "tried"),
+        [
+            ((0, 1, 2, 1, 5, 9), (3, 10, 30)),  # the best lies inside
+            ((0, 1, 2, 3, 4, 5), (3, 10, 30, 100, 300)),  # upwards to the end of the ladder
+            ((5, 6, 2, 1, 0, 0), (1, 3, 10, 30)),  # downwards until it falls
+            ((0, 1, 2, 2, 9, 9), (3, 10, 30)),  # no better than its neighbor
+            ((0, 1, 2, 3, 3, 9), (3, 10, 30, 100)),
+        ],
+    )
+    def test_it_goes_on_while_the_best_is_at_an_end(self, scores, tried):
+        assert tuple(self.climb(scores)) == tried
+
+    def test_it_goes_no_further_than_it_may(self):
+        assert tuple(self.climb((0, 1, 2, 3, 4, 5), steps=2)) == (3, 10, 30, 100)
+        assert tuple(self.climb((0, 1, 2, 3, 4, 5), steps=0)) == (10,)
+
+    def test_costs_are_wide(self):
+        assert COSTS[0] <= 1e-4
+        assert COSTS[-1] >= 1e5
+
+
+def labels_of(kind, n, rng):
+    if kind == "several":
+        Y = rng.integers(2, size=(n, 4))
+        Y[:, 3] = 1
+        return encode_labels(Y)
+    labels = encode_labels(rng.integers(2 if kind == "two" else 5, size=n))
+    if kind == "absent":  # a class that no row has
+        return replace(labels, classes=np.arange(6))
+    return labels
+
+
+class TestCostPath:
+    @pytest.mark.parametrize("kind", ["two", "many", "absent", "several"])
+    @pytest.mark.parametrize("normalize", [True, False])
+    def test_it_is_fit_head_for_every_cost(self, kind, normalize):
+        rng = np.random.default_rng(0)
+        labels = labels_of(kind, 80, rng)
+        Z = rng.random((80, 7)) + (labels.codes.reshape(80, -1)[:, :1] == 1)
+        path = CostPath(Z, labels, normalize=normalize)
+        for C in (1.0, 3.0, 0.1, 1000.0):
+            found, wanted = path.at(C), fit_head(Z, labels, C, normalize=normalize)
+            assert_allclose(found.values(Z), wanted.values(Z), atol=1e-3, rtol=1e-3)
+
+    def test_sparse_rows(self):
+        rng = np.random.default_rng(1)
+        Z, labels = sp.csr_array(rng.random((40, 5))), labels_of("many", 40, rng)
+        found = CostPath(Z, labels, normalize=True).at(1.0).values(Z)
+        assert_array_equal(found, fit_head(Z, labels, 1.0).values(Z))
+
+
+class TestBoard:
+    def test_parts_first_then_the_map_then_the_cost(self, trial):
+        """The codes of the better parts are the better, the more updates they had up to 60."""
+
+        def codes(quality, n):
+            noise = 10 / (quality * min(n, 60))
+            rows = [
+                np.eye(2)[labels.codes] + noise * np.random.default_rng(3).random((len(X), 2))
+                for X, labels in (
+                    (trial.X_train, trial.train),
+                    (trial.X_validation, trial.validation),
+                    (trial.X_test, trial.test),
+                )
+            ]
+            return Codes({"lam": quality, "map_iter": n}, *rows)
+
+        board = Board(trial, (0.3,), Search(10.0, 10, map_iter=1))
+        for quality in (1, 2):
+            board.enter(Parts({}, lambda n, quality=quality: codes(quality, n)))
+        records = board.finish()
+        maps = {(r["lam"], r["map_iter"]) for r in records}
+        assert {lam for lam, n in maps if n > 1} == {2}
+        best = max(records, key=lambda r: r["validation"])
+        assert best["validation"] == 100
+        assert best["map_iter"] > 1
+        costs = {r["C"] for r in records if r["map_iter"] == best["map_iter"]}
+        assert len(costs) >= 3
+
+    def test_all_of_the_named_maps_are_tried_each_with_its_cost(self, trial):
+        found = list(METHODS["nmf"].run(trial, (0.3,), (4,), SMALL._replace(map_iters=(2, 5, 9))))
+        for n in (2, 5, 9):
+            assert len({r["C"] for r in found if r["map_iter"] == n}) >= 3
+
+
 class TestPlan:
+    def test_methods_may_have_ranks_of_their_own(self):
+        study = replace(DIGITS, own_ranks={"nmf": (8,), "pca": (3, 5)})
+        ranks = {(unit.method, unit.ranks) for unit in study.units()}
+        assert ranks == {("svm", ()), ("pca", (3, 5)), ("nmf", (8,)), ("nmf_alpha", (2, 4))}
+        assert quick(study).own_ranks == study.own_ranks
+
+    def test_what_is_dear_is_sought_at_the_first_rank_alone(self, trial):
+        grid = SMALL._replace(steps=2, direction_steps=2)
+        for name, field in (("nmf_alpha", "direction_C"), ("lee2010", "lam")):
+            found = list(METHODS[name].run(trial, (0.3,), (4, 2), grid))
+            values = {rank: {r[field] for r in found if r["rank"] == rank} for rank in (4, 2)}
+            assert len(values[4]) >= 3
+            assert len(values[2]) == 1
+            best = max((r for r in found if r["rank"] == 4), key=lambda r: r["validation"])
+            first_stage = [r for r in found if r["rank"] == 4 and r["C"] == grid.C]
+            assert values[2] <= {r[field] for r in first_stage}
+            assert best["validation"] >= max(r["validation"] for r in first_stage)
+
+    def test_the_model_of_a_weight_does_not_depend_on_what_else_is_tried(self, trial):
+        """It is fitted from the same start, as the classifier's own race and fit do."""
+        down, up = (
+            {
+                record["lam"]: record["test"]
+                for record in METHODS["nmf_alpha"].run(
+                    trial, (0.3,), (4,), SMALL._replace(lam=lam, direction_steps=0)
+                )
+                if record["C"] == SMALL.C and record["normalize"] and record["map_iter"] == 5
+            }
+            for lam in (3.0, 10.0)
+        )
+        both = set(down) & set(up)
+        assert len(both) >= 2
+        assert [down[lam] for lam in both] == [up[lam] for lam in both]
+
     def test_units_cover_every_cell_once(self):
         cells = [
             (unit.method, unit.split, fraction, rank)
@@ -216,7 +355,7 @@ class TestPlan:
         assert len(keys) == len(set(keys))
 
     def test_a_larger_grid_is_other_work_for_those_who_use_it(self):
-        larger = replace(DIGITS, grid=SMALL._replace(lams=(1.0, 10.0, 100.0)))
+        larger = replace(DIGITS, grid=SMALL._replace(lam=10.0))
         known = {u.key for u in DIGITS.units()}
         again = {u.method for u in larger.units() if u.key not in known}
         assert again == {"nmf_alpha"}
@@ -234,6 +373,7 @@ class TestPlan:
         for study in plan.TABLE_2:
             small = quick(study)
             assert sum(u.weight for u in small.units()) < sum(u.weight for u in study.units()) / 3
+            assert small.grid.steps < study.grid.steps
 
     def test_more_methods(self):
         every = replace(DIGITS, methods=plan.PAPER_METHODS)
@@ -442,7 +582,7 @@ class TestTables:
         ]
         row = tables.open_goal(ours, raw)["mnist"]["2%"]
         assert (row["mean"], row["dims"]) == (80, 32)
-        assert (row["best_raw"]["mean"], row["best_raw"]["method"]) == (60, "raw SVM, counts")
+        assert (row["best_rival"]["mean"], row["best_rival"]["method"]) == (60, "raw SVM, counts")
 
     def test_table1_is_the_papers(self):
         rows = {row["data"]: row for row in tables.table1()}
@@ -464,3 +604,49 @@ class TestTables:
         assert rows["NMF-alpha, class sums"]["change"] == -1
         assert_allclose(rows["NMF-alpha, class sums"]["change_std"], np.std([1, -3], ddof=1), 0.01)
         assert rows["NMF-alpha, 15 mapping updates"]["mean"] == 67
+
+
+class TestEdges:
+    def count(self, *records):
+        return edges(tables.curves(records), records)["mnist, counts"]
+
+    def test_a_choice_at_the_end_is_counted(self):
+        row = self.count(
+            record("svm", None, 0, 80, 0, C=1.0),
+            record("svm", None, 0, 90, 0, C=10.0),
+            record("svm", None, 1, 80, 0, C=1.0),
+            record("svm", None, 1, 90, 0, C=3.0),
+            record("svm", None, 1, 85, 0, C=10.0),
+        )["svm"]
+        assert row == {"C": {"choices": 2, "at_edge": 1}}
+
+    def test_what_is_no_better_than_its_neighbor_is_not(self):
+        row = self.count(
+            record("svm", None, 0, 90, 0, C=10.0), record("svm", None, 0, 90, 0, C=1.0)
+        )["svm"]
+        assert row["C"]["at_edge"] == 0
+
+    def test_the_rank_is_one_choice_for_all_splits(self):
+        some = [
+            record("pca", rank, split, score, 0, C=1.0)
+            for split in (0, 1)
+            for rank, score in ((8, 70), (16, 80), (32, 90))
+        ]
+        assert self.count(*some)["pca"] == {"rank": {"choices": 1, "at_edge": 1}}
+        some += [record("pca", 64, split, 85, 0, C=1.0) for split in (0, 1)]
+        assert self.count(*some)["pca"] == {"rank": {"choices": 1, "at_edge": 0}}
+
+    def test_what_was_sought_at_another_rank_is_judged_there(self):
+        row = self.count(
+            record("lee2010", 8, 0, 70, 0, lam=1.0),
+            record("lee2010", 8, 0, 75, 0, lam=10.0),
+            record("lee2010", 16, 0, 90, 0, lam=10.0),
+        )["lee2010"]
+        assert row["lam"] == {"choices": 1, "at_edge": 1}
+
+    def test_natural_ends_are_none(self):
+        assert not at_edge({0.0: 90.0, 0.1: 80.0}, 0.0, natural=(0.0, 1.0))
+        row = self.count(
+            record("nb_em", None, 0, 90, 0, weight=1.0), record("nb_em", None, 0, 80, 0, weight=0.3)
+        )["nb_em"]
+        assert row["weight"]["at_edge"] == 0

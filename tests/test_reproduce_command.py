@@ -8,11 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from marginparts.cli import app
+from marginparts.experiments import page as page_tables
 from marginparts.experiments import plan, tables
 from marginparts.experiments.plan import Study
 
 RUNNER = CliRunner()
-GRID = plan.QUICK_GRID._replace(map_iters=(5,), costs=(1.0,), max_iter=10)
+GRID = plan.QUICK_GRID._replace(max_iter=10, steps=0)
 DIGITS = Study(
     "digits", "digits", "counts", (0.1, 0.3, 1.0), (2, 4),
     methods=("svm", "tsvm", "pca", "lda", "nmf", "lee2010", "liu_wu2010", "nmf_alpha"),
@@ -62,6 +63,30 @@ def test_table2_is_shown_written_and_not_computed_twice(reproduce, monkeypatch):
     )
     assert reproduce("table2").output == first.output
     assert reproduce("table2", "--show").output == first.output
+
+
+def test_choices_at_an_edge_are_told_and_written(reproduce):
+    output = " ".join(reproduce("table2").output.split())
+    counts = json.loads((reproduce.results / "edges.json").read_text())
+    every = [count for row in counts["digits, counts"].values() for count in row.values()]
+    at_edge, choices = (sum(count[name] for count in every) for name in ("at_edge", "choices"))
+    assert f"{at_edge} of {choices} choices lie at the end" in output
+    assert choices > 0
+
+
+def test_tables_are_put_into_a_page(reproduce):
+    page = reproduce.results / "page.md"
+    marks = [f"<!-- begin: {name} -->\n<!-- end: {name} -->" for name in ("table2", "edges")]
+    page.write_text("# A page\n\n" + "\n".join(marks))
+    reproduce("table2", "--page", str(page))
+    table = json.loads((reproduce.results / "table2.json").read_text())
+    first = page.read_text("utf-8")
+    assert page_tables.table2_page(table) in first
+    assert "Place of NMF-alpha:" in first
+    reproduce("table2", "--show", "--page", str(page))
+    assert page.read_text("utf-8") == first
+    page.write_text("# No marks\n")
+    assert "has no marks" in reproduce("table2", "--show", "--page", str(page), code=1).output
 
 
 def test_show_does_not_compute(reproduce):

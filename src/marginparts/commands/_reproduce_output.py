@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -30,8 +31,10 @@ class Target(StrEnum):
     all = "all"
 
 
-#: Methods on the inputs themselves.
-RAW = ("svm", "tsvm", "tsvm_shares")
+#: Methods without parts.
+WITHOUT_PARTS = (
+    "svm", "tsvm", "tsvm_shares", "self_training", "nb_em", "label_spreading", "lsa",
+)  # fmt: skip
 
 
 class CannotError(Exception):
@@ -53,16 +56,18 @@ def studies_of(target: Target) -> tuple[Study, ...]:
     return studies.get(target, paper)
 
 
-def present(found: Results, target: Target, data: Sequence[str] | None) -> None:
-    """Show a table, or draw a figure, from the records."""
+def present(
+    found: Results, target: Target, data: Sequence[str] | None, page: Path | None = None
+) -> None:
+    """Show a table, or draw a figure, from the records; put tables into a page too."""
     if target is Target.table1:
         _show_table1()
     elif target is Target.table2:
-        _show_table2(found, data)
+        _show_table2(found, data, page)
     elif target is Target.ablation:
-        _show_ablations(found)
+        _show_ablations(found, page)
     elif target is Target.open_goal:
-        _show_open_goal(found)
+        _show_open_goal(found, page)
     else:
         _draw(found, target)
 
@@ -73,6 +78,24 @@ def _write(found: Results, name: str, table: Any) -> None:
         typer.echo(f"Written to {found.write(name, table)}")
     except OSError as error:
         raise CannotError(f"{found.place / name} cannot be written: {error.strerror}.") from error
+
+
+def _into_page(page: Path | None, **contents: str) -> None:
+    """Put tables between their marks in a Markdown page."""
+    from marginparts.experiments.page import replaced
+
+    if page is None:
+        return
+    try:
+        text = page.read_text("utf-8")
+        for name, content in contents.items():
+            text = replaced(text, name, content)
+        page.write_text(text, "utf-8")
+    except OSError as error:
+        raise CannotError(f"{page} cannot be written: {error.strerror}.") from error
+    except ValueError as error:
+        raise CannotError(f"{page}: {error}") from error
+    typer.echo(f"Put into {page}")
 
 
 def _plain_table(title: str) -> Table:
@@ -101,14 +124,18 @@ def _no_records(found: Results, target: Target) -> NoReturn:
     )
 
 
-def _show_table2(found: Results, data: Sequence[str] | None) -> None:
+def _show_table2(found: Results, data: Sequence[str] | None, page: Path | None) -> None:
+    from marginparts.experiments.edges import edges
+    from marginparts.experiments.page import edges_page, table2_page
+    from marginparts.experiments.tables import curves as curves_of
     from marginparts.experiments.tables import table2
 
     studies = studies_of(Target.table2)
-    curves = found.curves(studies)
+    records = found.records(studies)
+    curves = curves_of(records)
     if not curves:
         _no_records(found, Target.table2)
-    table = table2(curves)
+    table, counts = table2(curves), edges(curves, records)
     for name, shares in table.items():
         if not data or name.partition(",")[0] in data:
             _show_scores(name, shares)
@@ -116,11 +143,35 @@ def _show_table2(found: Results, data: Sequence[str] | None) -> None:
     left = sum(len(found.left(study)) for study in begun)
     if left:
         typer.echo(f"{left} units of work are missing; run without --show.")
+    _show_edges(counts)
     _write(found, "table2.json", table)
+    _write(found, "edges.json", counts)
+    _into_page(page, table2=table2_page(table), edges=edges_page(counts))
+
+
+def _show_edges(counts: dict[str, Any]) -> None:
+    """Show which choices lie at the end of what was tried."""
+    from marginparts.experiments.page import totals
+    from marginparts.experiments.registry import title_of
+
+    shown = _plain_table("Choices at the end of what was tried")
+    for k, heading in enumerate(("data", "method", "parameter", "choices")):
+        shown.add_column(heading, justify="right" if k == 3 else "left", no_wrap=True)
+    for name, methods in counts.items():
+        for method, parameters in methods.items():
+            for parameter, count in parameters.items():
+                if count["at_edge"]:
+                    share = f"{count['at_edge']} of {count['choices']}"
+                    shown.add_row(name, title_of(method), parameter, share)
+    choices, at_edge = totals(counts)
+    if at_edge:
+        Console().print(shown)
+    typer.echo(f"{at_edge} of {choices} choices lie at the end of what was tried.")
 
 
 def _show_scores(name: str, shares: dict[str, Any]) -> None:
     """Show one data set's part of Table 2."""
+    from marginparts.experiments.page import places
     from marginparts.experiments.registry import METHODS, title_of
 
     shown = _plain_table(f"Table 2: {name}, score in % (in brackets: the paper's)")
@@ -134,6 +185,7 @@ def _show_scores(name: str, shares: dict[str, Any]) -> None:
         cells = [_shown(row.get(method), most) for row in shares.values()]
         shown.add_row(title_of(method), *cells, style="bold" if method == "nmf_alpha" else None)
     Console().print(shown)
+    Console().print(places(shares))
     Console().print()
 
 
@@ -145,7 +197,8 @@ def _shown(result: dict[str, Any] | None, splits: int = 0) -> str:
     return f"{result['mean']:.1f} ± {result['std']:.1f}{paper}{fewer}"
 
 
-def _show_ablations(found: Results) -> None:
+def _show_ablations(found: Results, page: Path | None) -> None:
+    from marginparts.experiments.page import ablation_page
     from marginparts.experiments.tables import ablation
 
     records = found.records(studies_of(Target.ablation))
@@ -164,29 +217,32 @@ def _show_ablations(found: Results) -> None:
         Console().print(shown)
         Console().print()
     _write(found, "ablation.json", table)
+    _into_page(page, ablation=ablation_page(table))
 
 
-def _show_open_goal(found: Results) -> None:
+def _show_open_goal(found: Results, page: Path | None) -> None:
+    from marginparts.experiments.page import open_goal_page
     from marginparts.experiments.tables import open_goal
 
     records = found.records(studies_of(Target.open_goal))
     if not records:
         _no_records(found, Target.open_goal)
-    raw = [*records, *found.records(studies_of(Target.table2))]
+    others = [*records, *found.records(studies_of(Target.table2))]
     table = open_goal(
-        [record for record in records if record["method"] not in RAW],
-        [record for record in raw if record["method"] in RAW],
+        [record for record in records if record["method"] not in WITHOUT_PARTS],
+        [record for record in others if record["method"] in WITHOUT_PARTS],
     )
     shown = _plain_table("Past the paper: score in %")
-    for k, heading in enumerate(("data", "labels", "ours", "parts", "best raw classifier")):
+    for k, heading in enumerate(("data", "labels", "ours", "parts", "best rival")):
         shown.add_column(heading, justify="right" if k in (1, 2, 3) else "left", no_wrap=k < 4)
     for name, shares in table.items():
         for share, row in shares.items():
-            raw_row = row.get("best_raw")
-            rival = f"{_shown(raw_row)} ({raw_row['method']})" if raw_row else "-"
+            best = row.get("best_rival")
+            rival = f"{_shown(best)} ({best['method']})" if best else "-"
             shown.add_row(name, share, _shown(row), str(row["dims"]), rival)
     Console().print(shown)
     _write(found, "open_goal.json", table)
+    _into_page(page, open_goal=open_goal_page(table))
 
 
 def _draw(found: Results, target: Target) -> None:

@@ -85,6 +85,15 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--page",
+            metavar="FILE",
+            help="Put the tables into this Markdown page too, between its marks.",
+            show_default=False,
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Reproduce the paper's tables and figures from the real data.
@@ -118,7 +127,7 @@ def reproduce(
         try:
             if not show:
                 _compute(found, each, data, jobs, deadline, quiet)
-            present(found, each, data)
+            present(found, each, data, page)
         except CannotError as error:  # the other tables and figures can still be made
             typer.echo(str(error), err=True)
             complaints.append(error)

@@ -1,57 +1,88 @@
 """The methods of the paper's section 3: each turns a trial into scored settings.
 
 What helps NMF-alpha and is not its point, its rivals get too: those that use labels start from
-them, every factorization has its mapping updates tuned, and every method its own C.
+them, every factorization has its mapping updates tuned, every method its own C, and whatever weight
+a method has is sought until validation scores stop rising.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from itertools import product
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.decomposition import PCA
+from scipy.sparse.linalg import LinearOperator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import normalize
-from sklearn.utils.extmath import row_norms
+from sklearn.utils.extmath import randomized_svd, row_norms
 
 from marginparts._types import Array
 from marginparts.directions import find_directions
 from marginparts.estimators import ConstrainedNMF, SemiSupervisedNMF
-from marginparts.experiments.protocol import Codes, Scored, Trial, score_codes, scores
-from marginparts.factorization import factorize, factorize_path, map_rows_each, parts_of, start_from
+from marginparts.experiments.climbing import COSTS, best_of, climb
+from marginparts.experiments.protocol import Codes, Scored, Trial, scores
+from marginparts.experiments.scoring import Board, Parts, Search, score_all
+from marginparts.factorization import factorize, factorize_path, map_rows, parts_of, start_from
 from marginparts.geometry import gram_root
 from marginparts.labels import Labels
 from marginparts.transduction import transductive_weights
 
+#: What may be tried for the weight of the labels in NMF-alpha, and with S in its own units.
+LAMS = tuple(float(f"{factor}e{power}") for power in range(-3, 5) for factor in (1, 3))
+LITERAL_LAMS = tuple(3.0 * 10.0**power for power in range(-4, 8))
+
+#: The weights of a path: the first from the start, each further one from the model before it.
+LADDER = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
+
+#: What may be tried for the costs of the SVMs behind the margin components, for the weight of the
+#: labels of Lee et al., and for the shrinkage of LDA's covariances.
+DIRECTION_COSTS = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1e3)
+LEE_LAMS = (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5)
+SHRINKAGES = (1e-4, 1e-3, 0.01, 0.1, 0.3, 0.6, 0.9, 0.99)
+
+#: Above the first rank a factorization with the squared loss gets fewer updates, in proportion, but
+#: no fewer than those of the second.
+_MANY_PARTS, _MOST_PARTS = 128, 320
+
 
 class Grid(NamedTuple):
-    """What is tried on the validation rows.
+    """What is tried on the validation rows, and where a search begins.
 
-    ``lams`` weigh the labels in NMF-alpha, ``lee_lams`` in the method of Lee et al.;
-    ``literal_lams`` those of NMF-alpha with S in its own units;
-    ``direction_costs`` are those of the SVMs behind the margin components;
-    ``map_iters`` are the mapping updates of every factorization; ``costs`` those of the last SVM
-    on codes, ``raw_costs`` on the inputs, ``tsvm_costs`` of the transductive SVM. LDA sees the
-    data through ``lda_inputs`` principal components and shrinks covariances by ``shrinkages``.
+    A search (`climb`) begins at ``lam`` for the weight of the labels in NMF-alpha, at
+    ``literal_lam`` with S in its own units, at ``direction_C`` for the SVMs behind the margin
+    components (``direction_steps`` either way), at ``lee_lam`` for the weight in the method of Lee
+    et al., at ``map_iter`` for the mapping updates of every factorization (unless ``map_iters``
+    says which to try), at ``C`` for SVMs on codes, at ``raw_C`` on the inputs and on principal
+    components, at ``tsvm_C`` for transductive SVMs; it may go ``steps`` steps either way. ``lams``
+    are the weights of a path. ``max_iter``, ``warm_iter`` and ``squared_iter`` are the iterations
+    of a fit, of a step of a path, and of a fit with the squared loss. LDA sees the data through
+    ``lda_inputs`` principal components.
     """
 
-    lams: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0)
-    literal_lams: tuple[float, ...] = (0.3, 3.0, 30.0, 300.0, 3e3, 3e4)
-    direction_costs: tuple[float, ...] = (1.0,)
-    lee_lams: tuple[float, ...] = (1.0, 30.0, 1000.0)
-    map_iters: tuple[int, ...] = (5, 15, 60)
-    costs: tuple[float, ...] = (0.1, 1.0, 10.0)
-    raw_costs: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-    tsvm_costs: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
+    lam: float = 3.0
+    literal_lam: float = 30.0
+    lams: tuple[float, ...] = LADDER
+    direction_C: float = 1.0  # noqa: N815
+    direction_steps: int = 10
+    lee_lam: float = 10.0
+    map_iter: int = 15
+    map_iters: tuple[int, ...] = ()
+    C: float = 10.0
+    raw_C: float = 1.0  # noqa: N815
+    tsvm_C: float = 1.0  # noqa: N815
     lda_inputs: tuple[int, ...] = (100, 300)
-    shrinkages: tuple[float, ...] = (0.01, 0.1, 0.5, 0.9)
     max_iter: int = 150
     warm_iter: int = 40
+    squared_iter: int = 100
+    steps: int = 10
+
+    @property
+    def search(self) -> Search:
+        """How maps and costs are sought for codes."""
+        return Search(self.C, self.steps, self.map_iter, self.map_iters)
 
 
 #: ``run(trial, fractions, ranks, grid)`` yields one dictionary a setting.
@@ -90,7 +121,7 @@ def raw_svm(
 ) -> Scored:
     """A linear SVM on the inputs."""
     codes = Codes({}, trial.X_train, trial.X_validation, trial.X_test)
-    yield from score_codes(trial, fractions, codes, grid.raw_costs)
+    yield from score_all(trial, fractions, [codes], Search(grid.raw_C, grid.steps))
 
 
 def raw_tsvm(
@@ -113,30 +144,44 @@ def raw_tsvm(
         # rows that have length one already need not be tried twice
         lengths = row_norms(trial.X_train)
         same = np.allclose(lengths[lengths > 0], 1)
-        for normalized in (True,) if same else (True, False):
-            codes = Codes({"normalize": normalized}, *(
-                normalize(X) if normalized else X for X in rows
-            ))  # fmt: skip
-            yield from score_transductive(trial, fraction, codes, grid.tsvm_costs, shares)
+        every = [
+            Codes({"normalize": each}, *(normalize(X) if each else X for X in rows))
+            for each in ((True,) if same else (True, False))
+        ]
+        yield from score_transductive(trial, fraction, every, grid, shares)
 
 
 def score_transductive(
     trial: Trial,
     fraction: float,
-    codes: Codes,
-    costs: tuple[float, ...],
+    every: Iterable[Codes],
+    grid: Grid,
     shares: tuple[float | None, ...],
 ) -> Scored:
-    """Train a transductive SVM on the codes of all training rows, and score it."""
-    labels = trial.labels(fraction)
-    train, validation, test = (_with_ones(rows) for rows in codes[1:])
-    for C, share in product(costs, shares):
+    """Train transductive SVMs on the codes of all training rows: codes and share first, then C."""
+    labels, records = trial.labels(fraction), []
+
+    def score(codes: Codes, share: float | None, C: float) -> float:
+        train, validation, test = (_with_ones(rows) for rows in codes[1:])
         given = None if share is None else (share,)
         W = transductive_weights(train, labels, C, shares=given, seed=trial.seed)
-        yield {
-            "fraction": fraction, **codes.setting, "C": C, "share": share,
-            **scores(trial, validation @ W.T, test @ W.T),
-        }  # fmt: skip
+        found = scores(trial, validation @ W.T, test @ W.T)
+        records.append({"fraction": fraction, **codes.setting, "C": C, "share": share, **found})
+        return found["validation"]
+
+    best: tuple[float, Codes, float | None] | None = None
+    for codes in every:
+        for share in shares:
+            found = score(codes, share, grid.tsvm_C)
+            if best is None or found > best[0]:
+                best = found, codes, share
+    assert best is not None
+    known, codes, share = best
+    climb(
+        COSTS, grid.tsvm_C,
+        lambda C: known if grid.tsvm_C == C else score(codes, share, C), grid.steps,
+    )  # fmt: skip
+    yield from records
 
 
 def _with_ones(rows: Any) -> sp.csr_array:
@@ -145,19 +190,45 @@ def _with_ones(rows: Any) -> sp.csr_array:
 
 
 def pca(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:
-    """Principal components of the training rows: the first ones serve the smaller ranks."""
+    """Principal components of the training rows: the first ones serve the smaller ranks.
+
+    With all components it is the raw SVM.
+    """
     Z = _principal(trial, max(ranks))
     for rank in ranks:
         codes = Codes({"rank": rank}, *(rows[:, :rank] for rows in Z))
-        yield from score_codes(trial, fractions, codes, grid.costs)
+        yield from score_all(trial, fractions, [codes], Search(grid.raw_C, grid.steps))
 
 
 def _principal(trial: Trial, rank: int) -> list[Array]:
     """Return the principal components of training, validation and test rows."""
-    rank = min(rank, min(trial.X_train.shape) - 1)
-    solver = "arpack" if sp.issparse(trial.X_train) else "auto"
-    reduce = PCA(rank, svd_solver=solver, random_state=trial.seed).fit(trial.X_train)
-    return [reduce.transform(X) for X in (trial.X_train, trial.X_validation, trial.X_test)]
+    X = trial.X_train
+    rank = min(rank, min(X.shape) - 1)
+    mean = np.asarray(X.mean(axis=0)).ravel().astype(X.dtype)
+    axes = leading_axes(X, rank, trial.seed, mean)
+    return [
+        np.asarray(rows @ axes.T - mean @ axes.T) for rows in (X, trial.X_validation, trial.X_test)
+    ]
+
+
+def leading_axes(X: Any, rank: int, seed: int, mean: Array | None = None) -> Array:
+    """Return the leading right singular vectors (rank, d) of X, or of X without its mean row.
+
+    A randomized decomposition: a sparse X is never made dense.
+    """
+    if mean is None or not sp.issparse(X):
+        centered = X if mean is None else X - mean
+    else:
+        transposed, ones = X.T.tocsr(), np.ones(X.shape[0], X.dtype)
+        centered = LinearOperator(
+            X.shape, dtype=X.dtype,
+            matvec=lambda v: X @ v - mean @ v,
+            matmat=lambda Q: X @ Q - (mean @ Q)[None],
+            rmatvec=lambda u: transposed @ u - mean * (ones @ u),
+            rmatmat=lambda Q: transposed @ Q - np.outer(mean, ones @ Q),
+        )  # fmt: skip
+    _, _, axes = randomized_svd(centered, rank, n_iter=4, random_state=seed)
+    return np.asarray(axes)
 
 
 def lda(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:
@@ -171,14 +242,22 @@ def lda(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid
     for fraction in fractions:
         m = trial.n_labeled(fraction)
         labels = trial.train.take(np.arange(m))
+        board = Board(trial, (fraction,), Search(1.0, grid.steps))
         for n in inputs:
-            train, *others = (rows[:, :n] for rows in Z)
-            for shrinkage in grid.shrinkages:
-                maps = [part.transform for part in _discriminants(train[:m], labels, shrinkage)]
-                rows = (np.hstack([apply(X) for apply in maps]) for X in (train[:m], *others))
-                found = Codes({"inputs": n, "shrinkage": shrinkage}, *rows)
-                found.setting["dimensions"] = found.train.shape[1]
-                yield from score_codes(trial, (fraction,), found, grid.costs)
+            rows = [each[:, :n] for each in (Z[0][:m], *Z[1:])]
+
+            def score(shrinkage: float, rows: list[Array] = rows, n: int = n) -> float:
+                return board.enter(_discriminated(rows, labels, n, shrinkage))  # noqa: B023
+
+            climb(SHRINKAGES, 0.1, score, grid.steps)
+        yield from board.finish()
+
+
+def _discriminated(rows: list[Array], labels: Labels, inputs: int, shrinkage: float) -> Codes:
+    maps = [part.transform for part in _discriminants(rows[0], labels, shrinkage)]
+    found = [np.hstack([apply(X) for apply in maps]) for X in rows]
+    setting = {"inputs": inputs, "shrinkage": shrinkage, "dimensions": found[0].shape[1]}
+    return Codes(setting, *found)
 
 
 def _discriminants(Z: Array, labels: Labels, shrinkage: float) -> Iterator[Any]:
@@ -196,8 +275,24 @@ def nmf(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid
         found = factorize(
             trial.X_train, H, V, solver="mue", max_iter=grid.max_iter, backend=trial.backend
         )  # fmt: skip
-        for codes in mapped(trial, fractions, found.V, {"rank": rank}, grid):
-            yield from score_codes(trial, fractions, codes, grid.costs)
+        parts = mapped(trial, fractions, found.V, {"rank": rank})
+        yield from score_all(trial, fractions, [parts], grid.search)
+
+
+class Way(NamedTuple):
+    """How NMF-alpha is done: as in the paper, but with scaled S and a start from the labels."""
+
+    source: str = "svm"
+    multiclass: str = "ovo"
+    features: str | None = None
+    pseudo: str | None = None
+    init: str = "auto"
+    scale: bool = True
+    gram: bool = True
+    anneal: bool = False
+
+
+_USUAL_WAY = Way()
 
 
 def nmf_alpha(
@@ -206,28 +301,67 @@ def nmf_alpha(
     ranks: tuple[int, ...],
     grid: Grid,
     *,
-    source: str = "svm",
-    multiclass: str = "ovo",
-    init: str = "auto",
-    scale: bool = True,
-    gram: bool = True,
+    way: Way = _USUAL_WAY,
 ) -> Scored:
-    """NMF-alpha (eqs. 14-17), a path over lam; as in the paper unless an option says otherwise."""
-    for fraction, C, rank in product(fractions, grid.direction_costs, ranks):
-        labels = trial.labels(fraction)
-        S = find_directions(
-            trial.X_train, labels, source=source, multiclass=multiclass, C=C, scale=scale,
-            seed=trial.seed,
-        ).S  # fmt: skip
-        H, V = start_from(init, trial.X_train, rank, trial.seed, labels)
-        path = factorize_path(
-            trial.X_train, H, V, S=S, lams=grid.lams if scale else grid.literal_lams,
-            max_iter=grid.max_iter, warm_iter=grid.warm_iter, backend=trial.backend,
-        )  # fmt: skip
-        for lam, found in path:
-            setting = {"rank": rank, "lam": lam, "direction_C": C}
-            for codes in mapped(trial, (fraction,), found.V, setting, grid, gram=gram):
-                yield from score_codes(trial, (fraction,), codes, grid.costs)
+    """NMF-alpha (eqs. 14-17), each weight from the same start.
+
+    The weight is sought at every rank, from the best of the rank before it; the cost of the SVMs
+    behind the directions at the first rank.
+    """
+    ladder = LAMS if way.scale else LITERAL_LAMS
+    for fraction in fractions:
+        lam, C = grid.lam if way.scale else grid.literal_lam, grid.direction_C
+        for rank in ranks:
+            board = Board(trial, (fraction,), grid.search)
+
+            def score(lam: float, C: float, board: Board = board, rank: int = rank) -> float:
+                found = _alpha_parts(trial, fraction, rank, (lam,), C, grid, way)  # noqa: B023
+                return max(map(board.enter, found))
+
+            if way.anneal:
+                for parts in _alpha_parts(trial, fraction, rank, grid.lams, C, grid, way):
+                    board.enter(parts)
+            else:
+                found = climb(ladder, lam, lambda lam: score(lam, C), grid.steps)  # noqa: B023
+                lam = best_of(found)
+                if rank == ranks[0]:
+                    C = _best_directions(grid, found[lam], lambda C: score(lam, C))  # noqa: B023
+            yield from board.finish()
+
+
+def _best_directions(grid: Grid, known: float, score: Callable[[float], float]) -> float:
+    """Return the directions' C with the best score; that of the first is known."""
+
+    def seek(C: float) -> float:
+        return known if grid.direction_C == C else score(C)
+
+    return best_of(climb(DIRECTION_COSTS, grid.direction_C, seek, grid.direction_steps))
+
+
+def _alpha_parts(
+    trial: Trial,
+    fraction: float,
+    rank: int,
+    lams: tuple[float, ...],
+    direction_C: float,
+    grid: Grid,
+    way: Way,
+) -> Iterator[Parts]:
+    """Yield the parts of NMF-alpha for one weight, or for those of a path."""
+    labels = trial.labels(fraction)
+    S = find_directions(
+        trial.X_train, labels, source=way.source, multiclass=way.multiclass,
+        features=way.features, pseudo=way.pseudo, C=direction_C, scale=way.scale,
+        seed=trial.seed,
+    ).S  # fmt: skip
+    H, V = start_from(way.init, trial.X_train, rank, trial.seed, labels)
+    path = factorize_path(
+        trial.X_train, H, V, S=S, lams=lams, max_iter=grid.max_iter, warm_iter=grid.warm_iter,
+        backend=trial.backend,
+    )  # fmt: skip
+    for lam, found in path:
+        setting = {"rank": rank, "lam": lam, "direction_C": direction_C}
+        yield mapped(trial, (fraction,), found.V, setting, gram=way.gram)
 
 
 def mapped(
@@ -235,58 +369,73 @@ def mapped(
     fractions: tuple[float, ...],
     V: Array,
     setting: dict[str, Any],
-    grid: Grid,
     *,
     gram: bool = True,
-) -> Iterator[Codes]:
-    """Yield the codes Z (eq. 5), or H without ``gram``, for each number of mapping updates."""
+) -> Parts:
+    """Return parts whose codes are Z (eq. 5), or H without ``gram``."""
     V = parts_of(V).T.copy()
     root = gram_root(V).astype(V.dtype) if gram else np.eye(V.shape[1], dtype=V.dtype)
     known = trial.X_train[: trial.n_labeled(max(fractions))]
-    maps = [
-        map_rows_each(X, V, grid.map_iters, trial.backend)
-        for X in (known, trial.X_validation, trial.X_test)
-    ]
-    for n, *each in zip(grid.map_iters, *maps, strict=True):
-        yield Codes({**setting, "map_iter": n}, *(H @ root for H in each))
+
+    @lru_cache(1)  # the shares of labels have the same codes
+    def codes(map_iter: int) -> Codes:
+        rows = (known, trial.X_validation, trial.X_test)
+        maps = (map_rows(X, V, map_iter, trial.backend) for X in rows)
+        return Codes({**setting, "map_iter": map_iter}, *(H @ root for H in maps))
+
+    return Parts(setting, codes)
 
 
 def lee2010(
     trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
 ) -> Scored:
-    """Semi-supervised NMF of Lee, Yoo & Choi (eq. 18)."""
-    for lam in grid.lee_lams:
-        make = partial(SemiSupervisedNMF, lam=lam)
-        yield from _squared_loss(make, {"lam": lam}, trial, fractions, ranks, grid)
+    """Semi-supervised NMF of Lee, Yoo & Choi (eq. 18); its weight is sought at the first rank."""
+    for fraction in fractions:
+        lam = grid.lee_lam
+        for rank in ranks:
+            board = Board(trial, (fraction,), grid.search)
+
+            def score(lam: float, board: Board = board, rank: int = rank) -> float:
+                make = partial(SemiSupervisedNMF, lam=lam)
+                return board.enter(
+                    _squared_loss_parts(make, {"lam": lam}, trial, fraction, rank, grid)  # noqa: B023
+                )
+
+            steps = grid.steps if rank == ranks[0] else 0
+            lam = best_of(climb(LEE_LAMS, lam, score, steps))
+            yield from board.finish()
 
 
 def liu_wu2010(
     trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
 ) -> Scored:
     """Constrained NMF of Liu & Wu (eqs. 19-20)."""
-    yield from _squared_loss(ConstrainedNMF, {}, trial, fractions, ranks, grid)
+    for fraction in fractions:
+        for rank in ranks:
+            parts = _squared_loss_parts(ConstrainedNMF, {}, trial, fraction, rank, grid)
+            yield from score_all(trial, (fraction,), [parts], grid.search)
 
 
-def _squared_loss(
+def _squared_loss_parts(
     make: Callable[..., Any],
     setting: dict[str, Any],
     trial: Trial,
-    fractions: tuple[float, ...],
-    ranks: tuple[int, ...],
+    fraction: float,
+    rank: int,
     grid: Grid,
-) -> Scored:
-    """Fit an estimator for each share of labels and rank, and map with each number of updates."""
-    for fraction in fractions:
-        y, m = trial.labels(fraction).codes, trial.n_labeled(fraction)
-        for rank in ranks:
-            model = make(
-                rank, max_iter=grid.max_iter, random_state=trial.seed, backend=trial.backend
-            )
-            model.fit(trial.X_train, y)
-            for n in grid.map_iters:
-                model.set_params(map_iter=n)
-                found = _transformed(model, trial, m, {**setting, "rank": rank, "map_iter": n})
-                yield from score_codes(trial, (fraction,), found, grid.costs)
+) -> Parts:
+    """Fit an estimator whose map has any number of updates."""
+    y, m = trial.labels(fraction).codes, trial.n_labeled(fraction)
+    max_iter = round(grid.squared_iter * min(1.0, _MANY_PARTS / min(rank, _MOST_PARTS)))
+    model = make(rank, max_iter=max_iter, random_state=trial.seed, backend=trial.backend)
+    model.fit(trial.X_train, y)
+    setting = {**setting, "rank": rank}
+
+    def codes(map_iter: int) -> Codes:
+        model.set_params(map_iter=map_iter)
+        return _transformed(model, trial, m, {**setting, "map_iter": map_iter})
+
+    return Parts(setting, codes)
 
 
 def _transformed(model: Any, trial: Trial, m: int, setting: dict[str, Any]) -> Codes:
@@ -313,4 +462,4 @@ def own_method(
             model.set_params(**{name: given[name] for name in given if name in allowed})
             model.fit(trial.X_train, y)
             found = _transformed(model, trial, m, {"rank": rank})
-            yield from score_codes(trial, (fraction,), found, grid.costs)
+            yield from score_all(trial, (fraction,), [found], Search(grid.C, grid.steps))

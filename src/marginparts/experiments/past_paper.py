@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import normalize
@@ -18,7 +17,8 @@ from sklearn.preprocessing import normalize
 from marginparts.directions import find_directions, with_surest
 from marginparts.experiments.methods import Grid, mapped, score_transductive
 from marginparts.experiments.preprocessing import idf_weighting
-from marginparts.experiments.protocol import Codes, Scored, Trial, score_codes
+from marginparts.experiments.protocol import Codes, Scored, Trial
+from marginparts.experiments.scoring import Board, Parts, Search, score_all
 from marginparts.factorization import factorize, factorize_path, start_from
 from marginparts.labels import Labels
 from marginparts.linear_head import fit_head
@@ -46,19 +46,18 @@ def pseudo_parts(
         values = fit_head(features[:m], known, 1.0).values(features)
         for turn, share in enumerate(SUREST if fraction < 1 else (0.0,)):
             taught = with_surest(labels, values, share)
-            best: tuple[dict[str, Any], Codes] | None = None
-            for codes in _class_sum_codes(trial, taught, rank, grid):
-                for found in score_codes(trial, (fraction,), codes, grid.costs):
-                    yield {**found, "round": turn + 1, "dimensions": rank}
-                    if best is None or found["validation"] > best[0]["validation"]:
-                        best = found, codes
-            assert best is not None
-            setting, codes = best
-            head = fit_head(codes.train[:m], known, setting["C"], normalize=setting["normalize"])
+            board = Board(trial, (fraction,), grid.search)
+            for parts in _class_sum_parts(trial, taught, rank, grid):
+                board.enter(parts)
+            found = board.finish()
+            yield from ({**record, "round": turn + 1, "dimensions": rank} for record in found)
+            best = max(found, key=lambda record: record["validation"])
+            _, codes = board.best[fraction]
+            head = fit_head(codes.train[:m], known, best["C"], normalize=best["normalize"])
             values = head.values(codes.train)
 
 
-def _class_sum_codes(trial: Trial, labels: Labels, rank: int, grid: Grid) -> Iterator[Codes]:
+def _class_sum_parts(trial: Trial, labels: Labels, rank: int, grid: Grid) -> Iterator[Parts]:
     S = find_directions(trial.X_train, labels, source="class", seed=trial.seed).S
     H, V = start_from("auto", trial.X_train, rank, trial.seed, labels)
     path = factorize_path(
@@ -66,7 +65,7 @@ def _class_sum_codes(trial: Trial, labels: Labels, rank: int, grid: Grid) -> Ite
         warm_iter=grid.warm_iter, backend=trial.backend,
     )  # fmt: skip
     for lam, found in path:
-        yield from mapped(trial, (1.0,), found.V, {"rank": rank, "lam": lam}, grid)
+        yield mapped(trial, (1.0,), found.V, {"rank": rank, "lam": lam})
 
 
 def transductive_parts(
@@ -76,9 +75,8 @@ def transductive_parts(
 
     With all labels the last SVM is the usual one.
     """
-    settings = product(fractions, ranks, grid.lams, grid.direction_costs)
-    for fraction, rank, lam, C in settings:
-        labels = trial.labels(fraction)
+    for fraction, rank, lam in product(fractions, ranks, grid.lams):
+        labels, C = trial.labels(fraction), grid.direction_C
         S = find_directions(trial.X_train, labels, C=C, seed=trial.seed).S
         each = []
         for start in range(STARTS):
@@ -87,14 +85,17 @@ def transductive_parts(
                 trial.X_train, H, V, S=S, lam=lam, max_iter=grid.max_iter, backend=trial.backend
             ).V
             setting = {"rank": rank, "lam": lam, "direction_C": C, "dimensions": STARTS * rank}
-            each.append(list(mapped(trial, (1.0,), V, setting, grid)))
-        for same_map in zip(*each, strict=True):
-            codes = Codes(same_map[0].setting, *(
-                np.hstack([normalize(rows) for rows in side])
-                for side in zip(*(one[1:] for one in same_map), strict=True)
-            ))  # fmt: skip
-            if fraction == 1:
-                yield from score_codes(trial, (1.0,), codes, grid.costs)
-            else:
-                unit = Codes(codes.setting, *(normalize(rows) for rows in codes[1:]))
-                yield from score_transductive(trial, fraction, unit, grid.tsvm_costs, SHARES)
+            parts = mapped(trial, (1.0,), V, setting)
+            each.append([parts.codes(n) for n in grid.map_iters or (grid.map_iter,)])
+        every = [_side_by_side(same_map) for same_map in zip(*each, strict=True)]
+        if fraction == 1:
+            yield from score_all(trial, (1.0,), every, Search(grid.C, grid.steps))
+        else:
+            unit = [Codes(codes[0], *(normalize(rows) for rows in codes[1:])) for codes in every]
+            yield from score_transductive(trial, fraction, unit, grid, SHARES)
+
+
+def _side_by_side(several: tuple[Codes, ...]) -> Codes:
+    """Put the codes of several factorizations beside each other, each with rows of length 1."""
+    rows = zip(*(codes[1:] for codes in several), strict=True)
+    return Codes(several[0].setting, *(np.hstack([normalize(X) for X in side]) for side in rows))

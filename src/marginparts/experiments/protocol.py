@@ -1,4 +1,4 @@
-"""One trial of the paper's section 3.1: rows, labels, the last SVM and its scores.
+"""One trial of the paper's section 3.1: rows, labels and scores.
 
 Training and validation rows are drawn anew for each split; the test rows stay. The first rows of a
 training set are the labeled ones, so that smaller shares of labels are subsets of larger ones. The
@@ -7,7 +7,7 @@ last SVM is trained on the labeled rows alone, and everything is chosen on the v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from marginparts._types import Array
 from marginparts.datasets import PaperData
 from marginparts.experiments.preprocessing import preprocess
 from marginparts.labels import Labels, encode_labels
-from marginparts.linear_head import fit_head
 from marginparts.scores import quality
 
 Scored = Iterator[dict[str, Any]]
@@ -27,7 +26,8 @@ Scored = Iterator[dict[str, Any]]
 class Trial:
     """The rows of one split, preprocessed, with all their labels.
 
-    ``backend`` is where the factorizations of the trial run.
+    ``backend`` is where the factorizations of the trial run. ``counts`` are the training,
+    validation and test rows before they were prepared, for methods that have their own way.
     """
 
     X_train: Any
@@ -38,6 +38,7 @@ class Trial:
     test: Labels
     seed: int
     backend: str = "numba"
+    counts: tuple[Any, Any, Any] | None = None
 
     def n_labeled(self, fraction: float) -> int:
         """Return how many of the training rows are labeled: the first ones."""
@@ -75,9 +76,8 @@ def draw_trial(data: PaperData, preprocessing: str, split: int, backend: str = "
     """
     order = np.random.default_rng(split).permutation(data.X_train.shape[0])
     train, rest = order[: data.n_train], order[data.n_train : data.n_train + data.n_validation]
-    X_train, X_validation, X_test = preprocess(
-        preprocessing, data.X_train[train], data.X_train[rest], data.X_test
-    )
+    counts = (data.X_train[train], data.X_train[rest], data.X_test)
+    X_train, X_validation, X_test = preprocess(preprocessing, *counts)
     # encoded together: a class may be absent from one of the parts
     labels = encode_labels(np.concatenate([data.y_train, data.y_test]))
     return Trial(
@@ -89,32 +89,8 @@ def draw_trial(data: PaperData, preprocessing: str, split: int, backend: str = "
         test=labels.take(np.arange(len(data.y_train), len(labels.codes))),
         seed=split,
         backend=backend,
+        counts=counts,
     )
-
-
-def score_codes(
-    trial: Trial, fractions: Iterable[float], codes: Codes, costs: Iterable[float]
-) -> Scored:
-    """Train the last SVM on codes with each share of labels and each cost, and score it.
-
-    It is tried on codes of length 1, and on codes that are all scaled by one number.
-
-    Yields
-    ------
-    dict
-        The setting, ``fraction``, ``normalize``, ``C``, and the scores in percent.
-    """
-    for fraction in fractions:
-        m = trial.n_labeled(fraction)
-        for normalize in (True, False):
-            for C in costs:
-                head = fit_head(
-                    codes.train[:m], trial.train.take(np.arange(m)), C, normalize=normalize
-                )
-                yield {
-                    "fraction": fraction, **codes.setting, "normalize": normalize, "C": C,
-                    **scores(trial, head.values(codes.validation), head.values(codes.test)),
-                }  # fmt: skip
 
 
 def scores(trial: Trial, validation: Array, test: Array) -> dict[str, float]:

@@ -211,22 +211,22 @@ def _spread(scores: list[float]) -> float:
     return statistics.stdev(scores) if len(scores) > 1 else 0.0
 
 
-def open_goal(records: Iterable[Record], raw: Iterable[Record]) -> dict[str, Any]:
+def open_goal(records: Iterable[Record], others: Iterable[Record]) -> dict[str, Any]:
     """Return how far past the paper it goes, by data set and share of labels.
 
     Parameters
     ----------
     records : iterable of Record
         Of methods without limits but on the number of dimensions.
-    raw : iterable of Record
-        Of linear classifiers on the inputs, with any preparation: each is at its best.
+    others : iterable of Record
+        Of classifiers without parts, with any preparation: each is at its best.
 
     Returns
     -------
     dict
-        For each cell the score, the dimensions, the setting, and the best raw classifier.
+        For each cell the score, the dimensions, the setting, and the best rival.
     """
-    rivals = _pooled(raw)
+    rivals = _pooled(others)
     found: dict[str, Any] = {}
     for (data, share), points in _pooled(records).items():
         best = chosen(points)
@@ -237,7 +237,7 @@ def open_goal(records: Iterable[Record], raw: Iterable[Record]) -> dict[str, Any
         if (data, share) in rivals:
             rival = chosen(rivals[data, share])
             name = f"{METHODS[rival.method].title}, {rival.best[0]['preprocessing']}"
-            row["best_raw"] = _summary(rival) | {"method": name}
+            row["best_rival"] = _summary(rival) | {"method": name}
         found.setdefault(data, {})[share] = row
     return found
 

@@ -1,0 +1,144 @@
+"""Scoring what a method makes in stages, the same for every method, so that grids may be wide.
+
+First all parts that a method finds are compared with one map and one cost. For the best of them the
+number of mapping updates is sought, and for the best codes the cost of the SVM: each from a start
+outwards until validation scores stop rising (`climb`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.extmath import row_norms
+
+from marginparts.experiments.climbing import COSTS, climb
+from marginparts.experiments.cost_path import CostPath
+from marginparts.experiments.protocol import Codes, Scored, Trial, scores
+
+#: Mapping updates that may be tried.
+MAP_ITERS = (1, 2, 5, 15, 60, 240)
+
+
+class Search(NamedTuple):
+    """Where searches begin, and how far they may go.
+
+    ``C`` is the cost with which codes are compared, ``map_iter`` the updates with which parts are;
+    all of ``map_iters`` are tried on the best parts, each with its own cost, or, when there are
+    none, a search goes from ``map_iter`` on. No search goes more than ``steps`` steps either way.
+    """
+
+    C: float
+    steps: int
+    map_iter: int = 15
+    map_iters: tuple[int, ...] = ()
+
+
+class Parts(NamedTuple):
+    """What a method found with one setting: ``codes(map_iter)`` are the rows' codes in it."""
+
+    setting: dict[str, Any]
+    codes: Callable[[int], Codes]
+
+
+class Board:
+    """The parts or codes of one method at one rank, their scores, and the best of them.
+
+    Attributes
+    ----------
+    records : list of dict
+        One for everything that was tried.
+    best : dict
+        For each share of labels the best validation score at the first cost, and its codes.
+    """
+
+    def __init__(self, trial: Trial, fractions: Iterable[float], search: Search) -> None:
+        self.trial, self.fractions, self.search = trial, tuple(fractions), search
+        self.records: list[dict[str, Any]] = []
+        self.best: dict[float, tuple[float, Codes]] = {}
+        self._best_parts: dict[float, tuple[float, Parts]] = {}
+
+    def enter(self, found: Parts | Codes) -> float:
+        """Score parts, or codes, for every share of labels; return the best validation score."""
+        codes = found.codes(self.search.map_iter) if isinstance(found, Parts) else found
+        top = []
+        for fraction in self.fractions:
+            top.append(self._enter_codes(codes, fraction))
+            known = self._best_parts.get(fraction)
+            if isinstance(found, Parts) and (known is None or top[-1] > known[0]):
+                self._best_parts[fraction] = top[-1], found
+        return max(top)
+
+    def _enter_codes(self, codes: Codes, fraction: float) -> float:
+        score = self._score(self._path(codes, fraction, True), codes, fraction, True, self.search.C)
+        if fraction not in self.best or score > self.best[fraction][0]:
+            self.best[fraction] = score, codes
+        return score
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Seek the map for the best parts, then the cost for the best codes; return all records."""
+        for fraction in self.fractions:
+            parts = self._best_parts.get(fraction)
+            if parts is not None and self.search.map_iters:
+                for n in self.search.map_iters:
+                    codes = parts[1].codes(n)
+                    self._seek_costs(fraction, codes, self._enter_codes(codes, fraction))
+                continue
+            if parts is not None:
+                self._seek_map(fraction, *parts)
+            known, codes = self.best[fraction]
+            self._seek_costs(fraction, codes, known)
+        return self.records
+
+    def _seek_map(self, fraction: float, known: float, parts: Parts) -> None:
+        first = self.search.map_iter
+
+        def score(n: float) -> float:
+            return known if n == first else self._enter_codes(parts.codes(int(n)), fraction)
+
+        climb(MAP_ITERS, first, score, self.search.steps)
+
+    def _seek_costs(self, fraction: float, codes: Codes, known: float) -> None:
+        """Seek the cost for codes of length 1, and for codes that are all scaled by one number."""
+        self._seek_cost(fraction, codes, True, known)
+        lengths = row_norms(codes.train)
+        if not np.allclose(lengths[lengths > 0], 1, rtol=1e-4):
+            self._seek_cost(fraction, codes, False, None)
+
+    def _seek_cost(
+        self, fraction: float, codes: Codes, normalize: bool, known: float | None
+    ) -> None:
+        path = self._path(codes, fraction, normalize)
+
+        def score(C: float) -> float:
+            if C == self.search.C and known is not None:
+                return known
+            return self._score(path, codes, fraction, normalize, C)
+
+        climb(COSTS, self.search.C, score, self.search.steps)
+
+    def _path(self, codes: Codes, fraction: float, normalize: bool) -> CostPath:
+        m = self.trial.n_labeled(fraction)
+        labels = self.trial.train.take(np.arange(m))
+        return CostPath(codes.train[:m], labels, normalize=normalize)
+
+    def _score(
+        self, path: CostPath, codes: Codes, fraction: float, normalize: bool, C: float
+    ) -> float:
+        head = path.at(C)
+        found = scores(self.trial, head.values(codes.validation), head.values(codes.test))
+        self.records.append(
+            {"fraction": fraction, **codes.setting, "normalize": normalize, "C": C, **found}
+        )
+        return found["validation"]
+
+
+def score_all(
+    trial: Trial, fractions: Iterable[float], every: Iterable[Parts | Codes], search: Search
+) -> Scored:
+    """Score all that a method makes, and seek the map and the cost for the best of it."""
+    board = Board(trial, fractions, search)
+    for found in every:
+        board.enter(found)
+    yield from board.finish()
