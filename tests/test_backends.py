@@ -163,8 +163,10 @@ def test_a_large_factor_is_gathered_from_in_pieces(monkeypatch, dtype, rtol, gau
 
 @backends
 @kinds
-def test_both_kernels_skip_entries_that_cannot_be_explained(backend, kind):
-    """Where a.b = 0 an entry of X counts for nothing, in the update and in the loss."""
+def test_entries_that_cannot_be_explained_are_skipped_by_updates_and_infinite_in_the_loss(
+    backend, kind
+):
+    """Where a.b = 0 an entry of X counts for nothing in the update; the loss says what it is."""
     X, A, B = data((6, 5), density=1.0)
     B[2] = 0
     kernels, P = prepared(backend, kind, X)
@@ -174,8 +176,12 @@ def test_both_kernels_skip_entries_that_cannot_be_explained(backend, kind):
         kernels.ratio_matmul(P, A, B), kernels.ratio_matmul(without, A, B[keep]), rtol=1e-13
     )
     assert_array_equal(kernels.ratio_matmul(P.T, B, A)[2], 0)
+    assert kernels.divergence(P, A, B) == np.inf
+    assert kernels.divergence(P.T, B, A) == np.inf
+    X[:, 2] = 0  # a word that does not occur needs no fit
+    _, unused = prepared(backend, kind, X)
     assert_allclose(
-        kernels.divergence(P, A, B), kernels.divergence(without, A, B[keep]), rtol=1e-13
+        kernels.divergence(unused, A, B), kernels.divergence(without, A, B[keep]), rtol=1e-13
     )
 
 

@@ -69,7 +69,7 @@ class Sweeps(Approach):
         super().__init__()
         self.sweeps = 0
 
-    def sweep(self, state, block, out=None, gauge=False):
+    def sweep(self, state, block, out=None, gauge=False, bold=False):
         self.sweeps += 1
         return self.step(state["x"] + 0.5 * (1 - state["x"]))
 
@@ -199,6 +199,30 @@ def test_a_loss_that_only_rises_ends_the_run_and_keeps_its_start(size):
     assert run.stop is Stop.CONVERGED
     assert run.n_iter <= 3 * WINDOW
     assert_array_equal(run.state["x"], 0.5)
+
+
+class Overflow(Approach):
+    """An update from beyond one half is no number, and neither is its loss."""
+
+    def update(self, state, block, out=None, gauge=False):
+        step = super().update(state, block)
+        return self.step(np.where(step.factor > 0.5, np.nan, step.factor))
+
+
+@pytest.mark.parametrize("size", [1, 200_000])  # looked at often and seldom
+def test_a_loss_that_is_no_number_is_a_rise(size):
+    run = minimize(Overflow(), start(0.1, size), solver="mue", max_iter=100, tol=0)
+    assert np.isfinite(run.state["x"]).all()
+    losses = [check.loss for check in run.history]
+    assert np.isfinite(losses).all()
+    assert (np.diff(losses) < 0).all()
+    assert len(losses) > 1
+
+
+def test_plain_updates_that_leave_the_numbers_end_with_an_error():
+    """They keep no good state to go back to, and factors that are no numbers are of no use."""
+    with pytest.raises(FloatingPointError, match="left the range of numbers in iteration"):
+        minimize(Overflow(), start(0.1), solver="mu", max_iter=100, tol=0)
 
 
 def test_a_callback_is_asked_at_every_look_also_after_a_rise():

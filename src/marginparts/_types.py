@@ -102,7 +102,10 @@ class Problem(Protocol):
 
     @property
     def can_sweep(self) -> bool:
-        """Whether there is a `sweep`: coordinate descent, with the arguments of `update`."""
+        """Whether there is a `sweep`: coordinate descent, with the arguments of `update`.
+
+        With ``bold`` it may also do what is likely to lower the loss, and not certain to.
+        """
         ...
 
     def update(
@@ -146,6 +149,8 @@ class Result:
         How the iterations were done; what ``"auto"`` chose.
     history : list of Check
         Iteration, loss, seconds, residual and nonzeros of V and H at each look.
+    XS : (2p, d) array or CSR array, or None without S
+        The margin components ``S.T @ X``.
     """
 
     V: Array
@@ -155,6 +160,7 @@ class Result:
     stop: Stop
     solver: str = "mu"
     history: list[Check] = field(default_factory=list, repr=False)
+    XS: Any = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return (

@@ -15,7 +15,7 @@ from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.cluster import as_dask_rows
-from marginparts.init import NNDSVD, label_start, nndsvd_start, random_start
+from marginparts.init import NNDSVD, filled_start, label_start, nndsvd_start, random_start
 from marginparts.labels import Labels
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 from marginparts.scaling import extreme_balance, extreme_scale, tame_rows
@@ -67,7 +67,8 @@ def nmf_alpha(
     lam : float
         Weight of the margin components, taken literally.
     init : {"random", "nndsvda", "nndsvdar"} or (H, V)
-        The start; random ones depend on the seed and the row's index only.
+        The start; random ones depend on the seed and the row's index only. Zeros of a given one
+        that leave a positive entry of X without any fit are filled, with a warning.
     solver : {"auto", "mu", "mue", "cd"}
         ``"mu"`` is eq. 15, then eq. 16, and nothing else; ``"mue"`` extrapolates, with a safeguard;
         ``"cd"`` is coordinate descent, on sparse data. ``"auto"`` is ``"cd"`` for plain NMF, which
@@ -256,12 +257,15 @@ def factorize_path(
         X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
     kernels = kernels_for(X, V.shape[1], backend)
     problem = NMFAlphaProblem(kernels, X=kernels.prepare(X))
+    XS = None
     if S is not None and S.shape[1] > 0:
+        XS = margin_components(S, X)
         problem.S = kernels.coefficients(S, rows_of=problem.X)
-        problem.XS = kernels.prepare(margin_components(S, X), like=problem.X)
+        problem.XS = kernels.prepare(XS, like=problem.X)
     r, balance = V.shape[1], extreme_balance(H, V)
     if balance != 1:
         H, V = H * H.dtype.type(1 / balance), V * V.dtype.type(balance)
+    H, V = filled_start(X, H, V)
     for lam in sorted(set(lams), reverse=True):
         problem.lam = lam
         run = minimize(
@@ -273,7 +277,7 @@ def factorize_path(
         found_V, found_H = (kernels.release(run.state[block], r) for block in ("V", "H"))
         if warm_iter is not None:
             V, H, max_iter = found_V, found_H, warm_iter
-        yield lam, _as_result(run, found_V, found_H, scale, balance)
+        yield lam, _as_result(run, found_V, found_H, scale, balance, XS)
 
 
 def kernels_for(X: Any, r: int, backend: str | Backend) -> Backend:
@@ -383,10 +387,14 @@ def _to_the_optimum(problem: NMFAlphaProblem) -> tuple[str, int]:
     return ("cd", WARM_UP + 4) if problem.can_sweep else ("mu", 400)
 
 
-def _as_result(run: Run, V: Array, H: Array, scale: float, balance: float) -> Result:
+def _as_result(
+    run: Run, V: Array, H: Array, scale: float, balance: float, XS: Any = None
+) -> Result:
     """Undo the scaling: the divergence grows with the data."""
     history = [check._replace(loss=check.loss * scale) for check in run.history]
     losses = [check.loss for check in history]
     if scale != 1 or balance != 1:
         V, H = V * V.dtype.type(scale / balance), H * H.dtype.type(balance)
-    return Result(V, H, losses, run.n_iter, run.stop, run.solver, history)
+    if scale != 1 and XS is not None:
+        XS = XS * XS.dtype.type(scale)
+    return Result(V, H, losses, run.n_iter, run.stop, run.solver, history, XS)

@@ -7,16 +7,19 @@ stays a zero under multiplicative updates.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from marginparts._by_rows import OutOfCore, made_by_rows
+from marginparts._by_rows import OutOfCore, RowsOnDemand, made_by_rows
 from marginparts._types import Array
+from marginparts.backends._common import least_entry, tiny
 from marginparts.labels import Labels, encode_labels
 from marginparts.validation import check_count, check_mass, check_matrix, seed_of
 
@@ -24,6 +27,9 @@ NNDSVD = ("nndsvda", "nndsvdar")
 
 #: The share of noise in a start from labels: breaks ties, and keeps every entry positive.
 _NOISE = 0.1
+
+#: Numbers that are looked at a time where a start is checked.
+_CHUNK = 1 << 22
 
 
 @cache
@@ -98,6 +104,57 @@ def nndsvd_start(X: Any, n_components: int, seed: int, variant: str) -> tuple[Ar
             root = np.sqrt(value * sizes[0] * sizes[1]) / size
             factor[:, k] = np.maximum(root * part, fill)
     return H, V
+
+
+def filled_start(X: Any, H: Any, V: Array) -> tuple[Any, Array]:
+    """Return a start without zeros where the data needs a fit, with a warning where it had them.
+
+    A positive entry of X with a fit of zero has an infinite loss, and no update brings it back. The
+    rows of H and of V that such an entry needs are raised to a hundredth of their factor's mean.
+
+    Parameters
+    ----------
+    X : (n, d) trusted data
+    H : (n, r) array, or rows on demand
+    V : (d, r)
+    """
+    if isinstance(H, RowsOnDemand) or float(H.min()) * float(V.min()) > tiny(V.dtype):
+        return H, V
+    pairs = list(_unexplained(X, H, V))
+    rows, columns = (np.concatenate(places) for places in zip(*pairs, strict=True))
+    if not len(rows):
+        return H, V
+    warnings.warn(
+        f"The start has no fit for {len(rows)} positive entries of X, which is an infinite loss; "
+        "zeros in their rows of H and V were filled.",
+        UserWarning,
+        stacklevel=2,
+    )
+    scale = np.sqrt(mean_entry(X) / V.shape[1])
+    return _raised(H, rows, scale), _raised(V, columns, scale)
+
+
+def _unexplained(X: Any, H: Array, V: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield the rows and columns of positive entries without a fit, some samples at a time."""
+    floor, least = tiny(V.dtype), least_entry(V.dtype)
+    step = max(_CHUNK // max(X.shape[1], V.shape[1]), 1)
+    for first in range(0, X.shape[0], step):
+        some = np.arange(first, min(first + step, X.shape[0]))
+        block = sp.coo_array(X[some])
+        counted = block.data > least
+        rows, columns = some[block.row[counted]], block.col[counted]
+        for part in np.array_split(np.arange(len(rows)), len(rows) * V.shape[1] // _CHUNK + 1):
+            i, j = rows[part], columns[part]
+            missed = np.einsum("ek,ek->e", H[i], V[j]) <= floor
+            yield i[missed], j[missed]
+
+
+def _raised(factor: Array, rows: Any, scale: float) -> Array:
+    """Return a factor with some rows at a hundredth of its mean at least, or of a random one's."""
+    factor, rows = factor.copy(), np.unique(rows)
+    fill = 0.01 * (float(factor.mean(dtype=np.float64)) or scale)
+    factor[rows] = np.maximum(factor[rows], factor.dtype.type(fill))
+    return factor
 
 
 def class_start(X: Any, y: Any, n_components: int, random_state: Any = None) -> tuple[Array, Array]:

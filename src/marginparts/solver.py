@@ -34,6 +34,7 @@ import time
 from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -205,7 +206,7 @@ def minimize(
         at.iteration += 1
         at.looked = at.iteration % every == 0 or at.iteration == max_iter
         ahead = at.momentum if at.iteration > at.plain_until else None
-        step = _step(problem, solver, at.iteration)
+        step = _step(problem, solver, at.iteration, bold=ahead is not None)
         at.state, residual = _iterate(problem, at.state, blocks, step, ahead, gauge=at.looked)
         loss = problem.loss(at.state) if at.looked else math.nan
         at.seconds = time.perf_counter() - began
@@ -246,20 +247,29 @@ def _judge(problem: Problem, at: Position, loss: float, residual: float, every: 
         at.mended, at.begun = _mended(problem), at.iteration
         if at.momentum is not None:
             at.momentum.restart()
-    elif at.momentum is not None and loss > at.history[-1].loss:
+    elif at.momentum is None and math.isnan(loss):
+        raise FloatingPointError(
+            f"The factors left the range of numbers in iteration {at.iteration}; give the data in "
+            "float64 or in other units, or take a solver with a safeguard ('mue', 'cd')."
+        )
+    elif at.momentum is not None and (loss > at.history[-1].loss or math.isnan(loss)):
         logger.debug("iteration %d: the loss rose; back to plain steps", at.iteration)
         at.momentum.restart()
         at.go_back()
         at.plain_until = at.iteration + every
+        if not math.isfinite(loss):
+            at.momentum.before.clear()  # what is no number would make more of its kind
         return True
     at.keep()
     at.history.append(Check(at.iteration, loss, at.seconds, residual, _nonzeros(at.state)))
     return False
 
 
-def _step(problem: Any, solver: str, iteration: int) -> Any:
+def _step(problem: Any, solver: str, iteration: int, bold: bool = False) -> Any:
     """Return the function that updates a factor in one iteration."""
-    return problem.sweep if solver == "cd" and iteration > WARM_UP else problem.update
+    if solver != "cd" or iteration <= WARM_UP:
+        return problem.update
+    return partial(problem.sweep, bold=True) if bold else problem.sweep
 
 
 def _iterate(

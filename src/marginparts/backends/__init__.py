@@ -91,7 +91,7 @@ class Backend(Protocol):
         ...
 
     def divergence(self, X: Any, A: Array, B: Array) -> float:
-        """Return the I-divergence of X from ``A @ B.T`` (eq. 2), skipping entries with a.b = 0."""
+        """Return the I-divergence of X from ``A @ B.T`` (eq. 2), inf where x > 0 and a.b = 0."""
         ...
 
     def half_step(
@@ -150,12 +150,14 @@ class SweepingBackend(Backend, Protocol):
         *,
         sweeps: int = 1,
         settled: float = 0.0,
+        lift: float = 0.0,
         **options: Any,
     ) -> Step:
         """Return A after coordinate descent on what `half_step` lowers, with its ``options``.
 
         Each row is swept over ``sweeps`` times, or until no entry moves by more than the share
-        ``settled`` of the row's mass.
+        ``settled`` of the row's mass. In rows with a ``plus``, entries below the share ``lift`` of
+        the row's mass that should grow are lifted to it, which may raise the loss.
         """
         ...
 

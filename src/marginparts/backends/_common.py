@@ -14,10 +14,15 @@ from marginparts.backends import Also, Plus
 def tiny(dtype: Any) -> float:
     """Return the smallest a.b that counts as positive: the one epsilon of the package.
 
-    Below it ``x / a.b`` could overflow. Such an entry cannot be explained (most often a word
-    that never occurred in the training rows), and both kernels skip it.
+    Below it ``x / a.b`` could overflow. Such an entry cannot be explained (most often a word that
+    never occurred in the training rows): updates skip it, and its loss is infinite.
     """
     return 1e-30 if dtype == np.float32 else 1e-290
+
+
+def least_entry(dtype: Any) -> float:
+    """Return the smallest x whose missing fit counts; that of a smaller one is lost in rounding."""
+    return 1e10 * tiny(dtype)
 
 
 def column_sums(A: Array) -> Array:

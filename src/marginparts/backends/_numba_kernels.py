@@ -176,8 +176,11 @@ def half_step(  # type: ignore[no-untyped-def]
 
 
 @compiled(fastmath=IN_ORDER, parallel=True)
-def log_terms(lines, tasks, indptr, indices, data, A, B, floor):  # type: ignore[no-untyped-def]
-    """Return ``sum x log(x / a.b) - x`` over the nonzeros with a.b > 0, one number a task."""
+def log_terms(lines, tasks, indptr, indices, data, A, B, floor, least):  # type: ignore[no-untyped-def]
+    """Return ``sum x log(x / a.b) - x`` over the nonzeros, one number a task.
+
+    It is infinite where an entry above ``least`` has no fit above ``floor``.
+    """
     terms = np.zeros(len(tasks) - 1)
     last = len(indices) - 1
     for t in prange(len(tasks) - 1):
@@ -190,6 +193,8 @@ def log_terms(lines, tasks, indptr, indices, data, A, B, floor):  # type: ignore
                 if fitted > floor:
                     x = np.float64(data[p])
                     total += x * np.log(x / np.float64(fitted)) - x
+                elif data[p] > least:
+                    total = np.inf
         terms[t] = total
         restore_mode(mode)
     return terms
@@ -255,14 +260,16 @@ def finish_block(A, numerator, den, inverse, weight, out):  # type: ignore[no-un
 
 
 @compiled(fastmath=FAST_SUMS)
-def log_terms_block(X, fitted, floor):  # type: ignore[no-untyped-def]
-    """Return ``sum x log(x / a.b) - x`` of a dense block."""
+def log_terms_block(X, fitted, floor, least):  # type: ignore[no-untyped-def]
+    """Return ``sum x log(x / a.b) - x`` of a dense block, infinite as that of `log_terms`."""
     total = 0.0
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
             if X[i, j] > 0 and fitted[i, j] > floor:
                 x = np.float64(X[i, j])
                 total += x * np.log(x / np.float64(fitted[i, j])) - x
+            elif X[i, j] > least:
+                return np.inf
     return total
 
 

@@ -91,16 +91,16 @@ def _read_columns(lo, hi, indices, B, line, tile, stride, at):  # type: ignore[n
 def _step(t, u, g, h, pull, least):  # type: ignore[no-untyped-def]
     """Return the new value of one entry, see ``docs/math.md``, section 7.
 
-    ``g`` and ``h`` are the sums of x z and x z^2, ``pull`` is the weight of a term -log t, and
+    ``g`` and ``h`` are the sums of x z and x z^2, ``pull`` is C / t for a term -C log t, and
     entries that would fall below ``least`` become 0.
     """
-    if pull > 0 and t > 0:
-        g += pull / t
-        h += pull / t / t
+    g += pull
+    th = t * h + pull
     if g >= u:
+        if pull > 0:
+            h += pull / t
         new = t + (g / h) * ((g - u) / u)
     else:
-        th = t * h
         new = t * th / (th + (u - g))
         if new < least and pull == 0:
             new = u - u
@@ -125,8 +125,12 @@ def _find_moving(line, row, G, den, w, floor, first, moving):  # type: ignore[no
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
-def _descend(line, moving, n, x, fit, tile, m, row, den, w, pull, least):  # type: ignore[no-untyped-def]
-    """Step along the n moving entries of one line, and return the most mass that moved."""
+def _descend(line, moving, n, x, fit, tile, m, row, A, i, den, w, pull, least):  # type: ignore[no-untyped-def]
+    """Step along the n moving entries of one line, and return the most mass that moved.
+
+    The row was ``A[i]`` when its ``pull`` was found. C is the product of the two, which can be too
+    large a number; C / t is not.
+    """
     first = line * len(moving)
     most = least - least
     moved, delta = (moving[0] - first) * m, most
@@ -134,7 +138,9 @@ def _descend(line, moving, n, x, fit, tile, m, row, den, w, pull, least):  # typ
         k = moving[q]
         b, u = (k - first) * m, w * den[0, k]
         g, h = move_and_sum(x, fit, tile, b, moved, delta, m)
-        new = _step(row[0, k], u, g, h, pull[0, k], least / u)
+        t = row[0, k]
+        asked = pull[0, k] * (A[i, k] / t) if t > 0 else t
+        new = _step(t, u, g, h, asked, least / u)
         moved, delta = b, new - row[0, k]
         most = max(most, abs(delta) * u)
         row[0, k] = new
@@ -143,29 +149,46 @@ def _descend(line, moving, n, x, fit, tile, m, row, den, w, pull, least):  # typ
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
-def _multiply(row, G, pull, inverse, w):  # type: ignore[no-untyped-def]
-    """Take a multiplicative step with the whole row."""
+def _multiply(row, A, i, G, pull, inverse, w):  # type: ignore[no-untyped-def]
+    """Take a multiplicative step with the whole row, but with no entry beyond all numbers."""
     for k in range(row.shape[1]):
-        row[0, k] = (row[0, k] * G[0, k] + pull[0, k]) * inverse[0, k] / w
+        own, asked = G[0, k] * inverse[0, k] / w, pull[0, k] * inverse[0, k] / w
+        new = row[0, k] * own + A[i, k] * asked
+        if new < np.inf:
+            row[0, k] = new
+
+
+@compiled(inline="always")
+def _find_lifted(row, G, den, w, floor, lift, lifted):  # type: ignore[no-untyped-def]
+    """Write to ``lifted`` the value of mass ``lift`` for entries that are smaller and should grow.
+
+    0 for all others. ``G`` are the numerators, margin components included.
+    """
+    for k in range(row.shape[1]):
+        u = w * den[0, k]
+        lifted[0, k] = u - u
+        if u > floor and G[0, k] > u and row[0, k] * u < lift:
+            lifted[0, k] = lift / u
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
-def _write_row(row, pull, den, w, least, out, i):  # type: ignore[no-untyped-def]
+def _write_row(row, pull, lifted, den, w, least, out, i):  # type: ignore[no-untyped-def]
     """Write a row to ``out[i]``, with 0 for entries of less than the mass ``least``."""
     for k in range(row.shape[1]):
         small = row[0, k] * w * den[0, k] < least and pull[0, k] == 0
-        out[i, k] = w - w if small else row[0, k]
+        out[i, k] = max(w - w if small else row[0, k], lifted[0, k])
 
 
 @compiled(fastmath=IN_ORDER, parallel=True)
 def sweep(  # type: ignore[no-untyped-def]
     lines, tasks, indptr, indices, data, A, B, den, inverse, weight, also, plus, floor, sweeps,
-    settled, out, gauge,
+    settled, lift, out, gauge,
 ):  # fmt: skip
     """Write the rows of A after at most ``sweeps`` sweeps to ``out`` (n, r), which may be A.
 
-    A row is done when no entry moved by more than the share ``settled`` of the row's mass. The
-    other arguments are those of `half_step`.
+    A row is done when no entry moved by more than the share ``settled`` of the row's mass. In rows
+    with a ``plus``, entries that should grow are lifted to the share ``lift`` of the row's mass
+    where they are below it. The other arguments are those of `half_step`.
     """
     r = A.shape[1]
     width = LINE_BYTES // A.itemsize
@@ -181,6 +204,7 @@ def sweep(  # type: ignore[no-untyped-def]
         sums = new_sums(lines, A)
         row, moving = np.empty((1, r), A.dtype), np.empty(width, np.int64)
         G, pull = np.empty((1, r), A.dtype), np.zeros((1, r), A.dtype)
+        lifted = np.zeros((1, r), A.dtype)
         for i in range(tasks[t], tasks[t + 1]):
             # read the row: nonzeros of X, then of the second matrix, each padded to whole lines
             lo, hi, lo2, hi2 = indptr[i], indptr[i + 1], 0, 0
@@ -196,27 +220,32 @@ def sweep(  # type: ignore[no-untyped-def]
                 m = m1 + _padded(hi2 - lo2, width)
                 _read_row(lines, sums, lo2, hi2, idx2, x2, A, i, B2, weight2, floor, x, fit, m1)
             if len(gauge) > 0:
-                mass, worst = violation(lines, sums, A, i, den, w)
-                gauge[t, 0] += mass
+                row_mass, worst = violation(lines, sums, A, i, den, w)
+                gauge[t, 0] += row_mass
                 gauge[t, 1] += worst
             write(lines, sums, G, 0)
-            least, n_moving = least_share * dot(lines, A, i, G, 0), 0
+            mass, n_moving = dot(lines, A, i, G, 0), 0
+            least = least_share * mass
             for k in range(r):
                 row[0, k] = A[i, k]
+            if lift > 0 and len(ptr3) > 0 and ptr3[i] < ptr3[i + 1]:
+                _find_lifted(row, G, den, w, floor, lift * mass, lifted)
+            else:
+                lifted[0, :] = zero
+            for k in range(r):
                 n_moving += row[0, k] > 0
                 G[0, k] -= pull[0, k]
-                pull[0, k] *= row[0, k]
 
             if n_moving > _MANY * (hi - lo + hi2 - lo2):
                 for _ in range(_STEPS - 1):
-                    _multiply(row, G, pull, inverse, w)
+                    _multiply(row, A, i, G, pull, inverse, w)
                     clear(lines, sums)
                     _add_row(lines, sums, lo, hi, indices, x, 0, row, B, floor)
                     if len(ptr2) > 0:
                         _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
                     write(lines, sums, G, 0)
-                _multiply(row, G, pull, inverse, w)
-                _write_row(row, pull, den, w, least, out, i)
+                _multiply(row, A, i, G, pull, inverse, w)
+                _write_row(row, pull, lifted, den, w, least, out, i)
                 continue
 
             for s in range(sweeps):
@@ -227,9 +256,11 @@ def sweep(  # type: ignore[no-untyped-def]
                         _read_columns(lo, hi, indices, B, line, tile, m, 0)
                         if len(ptr2) > 0:
                             _read_columns(lo2, hi2, idx2, B2, line, tile, m, m1)
-                        moved = _descend(line, moving, n, x, fit, tile, m, row, den, w, pull, least)
+                        moved = _descend(
+                            line, moving, n, x, fit, tile, m, row, A, i, den, w, pull, least
+                        )
                         most = max(most, moved)
                 if most * least_share <= settled * least:
                     break
-            _write_row(row, pull, den, w, zero, out, i)
+            _write_row(row, pull, lifted, den, w, zero, out, i)
         restore_mode(mode)

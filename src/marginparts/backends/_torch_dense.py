@@ -10,7 +10,7 @@ import torch
 
 from marginparts._types import Step
 from marginparts.backends import Also, Plus
-from marginparts.backends._common import gauged, tiny
+from marginparts.backends._common import gauged, least_entry, tiny
 from marginparts.backends._torch_launch import NUMPY, half_width, launch
 from marginparts.backends.triton_csr import dense_ratio_kernel
 
@@ -100,7 +100,8 @@ def dense_log_terms(X: DenseMatrix, A: Any, B: Any) -> Any:
         fitted = samples[rows] @ features.T
         seen = (fitted > floor) & (x > 0)
         terms = torch.where(seen, x * torch.log(x / fitted) - x, torch.zeros_like(x))
-        total += terms.sum(dtype=torch.float64)
+        missed = (fitted <= floor) & (x > least_entry(NUMPY[A.dtype]))
+        total += terms.masked_fill_(missed, float("inf")).sum(dtype=torch.float64)
     return total
 
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from marginparts.backends import Also, Plus
-from marginparts.backends._common import tiny
+from marginparts.backends._common import least_entry, tiny
 from marginparts.backends._torch_launch import NUMPY, launch
 from marginparts.backends.triton_csr import log_terms_kernel, long_rows_kernel, pieces_kernel
 
@@ -219,7 +219,8 @@ class SparsePass:
         terms = torch.empty(len(pieces.row), dtype=torch.float64, device=self.B.device)
         own = (pieces.row, pieces.start, pieces.stop, indices, values, self.A, self.B)
         args = (*own, terms, self.B.shape[1])
-        launch(log_terms_kernel, (len(pieces.row),), args, self.flags)
+        flags = {**self.flags, "LEAST": least_entry(NUMPY[self.dtype])}
+        launch(log_terms_kernel, (len(pieces.row),), args, flags)
         return terms.sum()
 
 

@@ -23,6 +23,7 @@ from marginparts.backends import _numba_kernels as kernels
 from marginparts.backends._common import (
     gauged,
     inverse_or_zero,
+    least_entry,
     numerator_of,
     tiny,
     total_of,
@@ -177,13 +178,16 @@ class NumbaBackend:
 
     def divergence(self, X: Any, A: Array, B: Array) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
+        least = A.dtype.type(least_entry(A.dtype))
         if isinstance(X, SparseMatrix):
             A, B = _in_lines(A), _in_lines(B)
             with _tasks(X, A):
-                terms = kernels.log_terms(_lines(A), X.tasks, *X.arrays, A, B, _floor(A)).sum()
+                terms = kernels.log_terms(
+                    _lines(A), X.tasks, *X.arrays, A, B, _floor(A), least
+                ).sum()
         else:
             terms = sum(
-                kernels.log_terms_block(X[rows], A[rows] @ B.T, _floor(A))
+                kernels.log_terms_block(X[rows], A[rows] @ B.T, _floor(A), least)
                 for rows in _blocks(*X.shape)
             )
         return float(terms + self.column_sums(A) @ self.column_sums(B))
@@ -211,10 +215,10 @@ class NumbaBackend:
 
     def sweep(
         self, X: Any, A: Array, B: Array, den: Array, *, sweeps: int = 1, settled: float = 0.0,
-        **options: Any,
+        lift: float = 0.0, **options: Any,
     ) -> Step:  # fmt: skip
         """Return A after coordinate descent on what `half_step` lowers, with its ``options``."""
-        return _SparsePass(X, A, B, den, **options).sweep(sweeps, settled)
+        return _SparsePass(X, A, B, den, **options).sweep(sweeps, settled, lift)
 
 
 class _SparsePass:
@@ -278,14 +282,15 @@ class _SparsePass:
                 self.lines, piece.tasks, *piece.arrays, self.A, B, self.floor, numerator, True
             )
 
-    def sweep(self, sweeps: int, settled: float) -> Step:
+    def sweep(self, sweeps: int, settled: float, lift: float) -> Step:
+        dtype = self.A.dtype.type
         if len(self.gauge):
             self.gauge = np.zeros((len(self.X.tasks) - 1, 2))
         with _tasks(self.X, self.A):
             sweep(
                 self.lines, self.X.tasks, *self.X.arrays, self.A, self.B, self.den, self.inverse,
-                self.weight, self.also, self.plus, self.floor, sweeps, self.A.dtype.type(settled),
-                self.out, self.gauge,
+                self.weight, self.also, self.plus, self.floor, sweeps, dtype(settled),
+                dtype(lift), self.out, self.gauge,
             )  # fmt: skip
         return self._done()
 

@@ -17,6 +17,7 @@ from marginparts.backends import Also, Plus
 from marginparts.backends._common import (
     column_sums,
     finished,
+    least_entry,
     moved_ahead,
     numerator_of,
     tiny,
@@ -45,7 +46,10 @@ class ReferenceBackend:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
         rows, columns, x = _nonzeros(X)
         fitted = np.sum(A[rows] * B[columns], axis=1)
-        x, fitted = (v[fitted > tiny(A.dtype)].astype(np.float64) for v in (x, fitted))
+        seen = fitted > tiny(A.dtype)
+        if np.any(x[~seen] > least_entry(A.dtype)):
+            return float("inf")  # an entry that cannot be explained
+        x, fitted = (v[seen].astype(np.float64) for v in (x, fitted))
         total = column_sums(A) @ column_sums(B)  # the sum of all a.b without forming A @ B.T
         return float(np.sum(x * np.log(x / fitted) - x) + total)
 

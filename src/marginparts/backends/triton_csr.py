@@ -148,9 +148,12 @@ def long_rows_kernel(long_row, first_slot, A, den, weight, also_indptr, also_ind
 
 @triton.jit
 def log_terms_kernel(piece_row, piece_start, piece_stop, indices, values, A, B, terms, r,
-                     FLOOR: tl.constexpr, WIDE: tl.constexpr, K: tl.constexpr,
-                     R: tl.constexpr):  # fmt: skip
-    """Write ``sum x log(x / a.b) - x`` over the nonzeros of each piece, in float64."""
+                     FLOOR: tl.constexpr, LEAST: tl.constexpr, WIDE: tl.constexpr,
+                     K: tl.constexpr, R: tl.constexpr):  # fmt: skip
+    """Write ``sum x log(x / a.b) - x`` over the nonzeros of each piece, in float64.
+
+    It is infinite where an entry above ``LEAST`` has no fit above ``FLOOR``.
+    """
     pid = tl.program_id(0)
     row = tl.load(piece_row + pid)
     start, stop = tl.load(piece_start + pid), tl.load(piece_stop + pid)
@@ -171,6 +174,8 @@ def log_terms_kernel(piece_row, piece_start, piece_stop, indices, values, A, B, 
         seen = valid & (fitted > FLOOR)
         ratio = tl.where(seen, x / tl.where(seen, fitted, 1.0).to(tl.float64), 1.0)
         total += tl.where(seen, x * tl.log(ratio) - x, 0.0)
+        missed = valid & (fitted <= FLOOR) & (x > LEAST)
+        total += tl.where(missed, float("inf"), 0.0)
     tl.store(terms + pid, tl.sum(total, axis=0))
 
 

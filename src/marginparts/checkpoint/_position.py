@@ -37,6 +37,7 @@ def noted(position: Position, release: Callable[[Any], Array]) -> Notes:
     tree = {
         "iteration": position.iteration,
         "plain_until": position.plain_until,
+        "begun": position.begun,
         "seconds": position.seconds,
         "looked": position.looked,
         "stop": None if position.stop is None else position.stop.name,
@@ -72,7 +73,7 @@ def position_of(notes: Notes, factor: Callable[[Array, str], Any]) -> Position:
     return Position(
         state, [Check(*check) for check in tree["history"]], momentum, good,
         tree["iteration"], tree["plain_until"], tree["seconds"], tree["looked"],
-        None if tree["stop"] is None else Stop[tree["stop"]],
+        None if tree["stop"] is None else Stop[tree["stop"]], begun=tree.get("begun", 0),
     )  # fmt: skip
 
 

@@ -67,8 +67,9 @@ class _SquaredLossParts(PartsTransformer):
         )  # fmt: skip
 
     def _keep_run(self, run: Run, H: Array) -> None:
-        losses = [check.loss * self._scale**2 for check in run.history]
-        self._keep(Result(run.state["V"], H, losses, run.n_iter, run.stop, run.solver, run.history))
+        history = [check._replace(loss=check.loss * self._scale**2) for check in run.history]
+        losses = [check.loss for check in history]
+        self._keep(Result(run.state["V"], H, losses, run.n_iter, run.stop, run.solver, history))
 
     def _map(self, X: Any) -> Array:
         V = self.components_.T

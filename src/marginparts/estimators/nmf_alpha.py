@@ -216,7 +216,7 @@ class NMFAlpha(PartsTransformer):
         if S is None:
             S = sp.csr_array((X.shape[0], 0), dtype=X.dtype)
         self.margin_names_ = np.array(names, dtype=str)
-        self.margin_components_ = margin_components(S, X)
+        self.margin_components_ = margin_components(S, X) if result.XS is None else result.XS
         # only labeled rows of H are looked at: it may be on disk, or on a cluster
         known = np.flatnonzero(np.diff(S.indptr))
         HS = S[known].T @ np.asarray(result.H[known])

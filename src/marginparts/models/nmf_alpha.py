@@ -18,6 +18,9 @@ import numpy as np
 from marginparts._types import Array, State, Step
 from marginparts.backends import Also, Backend, Plus, SweepingBackend
 
+#: The share of its row's mass to which an entry of H is lifted from next to nothing.
+_LIFT = 1e-6
+
 
 @dataclass
 class NMFAlphaProblem:
@@ -93,12 +96,17 @@ class NMFAlphaProblem:
         return self._step(self.backend.half_step, state, block, out=out, gauge=gauge)
 
     def sweep(
-        self, state: State, block: str, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return V or H after coordinate descent on the same bounds."""
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False,
+        bold: bool = False,
+    ) -> Step:  # fmt: skip
+        """Return V or H after coordinate descent on the same bounds.
+
+        A ``bold`` one also lifts entries of H that the margin components ask for from next to
+        nothing, from where the bounds would let them grow only slowly, or not at all from zero.
+        """
         return self._step(
             cast(SweepingBackend, self.backend).sweep, state, block, out=out, gauge=gauge,
-            sweeps=self.sweeps, settled=self.settled,
+            sweeps=self.sweeps, settled=self.settled, lift=_LIFT if bold else 0.0,
         )  # fmt: skip
 
     def _step(self, step: Any, state: State, block: str, **options: Any) -> Step:

@@ -24,6 +24,7 @@ import numpy as np
 
 from marginparts._types import Array, State, Step
 from marginparts.backends import Also
+from marginparts.backends._common import least_entry
 from marginparts.models.nmf_alpha import NMFAlphaProblem
 
 
@@ -84,6 +85,9 @@ class StreamProblem(NMFAlphaProblem):
             self.backend.release(factor, r).astype(np.float64) for factor in (self.A, state["V"])
         )
         fitted = V * np.asarray(self.backend.release(self.B, r), dtype=np.float64)
-        seen = (A > 0) & (fitted > 0)
+        seen = fitted > 0
+        if np.any(A[~seen] > least_entry(V.dtype)):
+            return float("inf")  # an entry that cannot be explained
+        seen &= A > 0
         terms = A[seen] * np.log(A[seen] / fitted[seen]) - A[seen]
         return loss + float(terms.sum() + fitted.sum())
