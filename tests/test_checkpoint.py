@@ -408,6 +408,14 @@ def test_a_real_limit_on_files_does_not_stop_the_fit_and_keeps_the_last_checkpoi
 # --- Ctrl-C and SIGTERM
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """Python as it is in a terminal: in a job in the background the shell has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def pressing(number, at):
     """Return a callback that sends a signal to this process at a look."""
     seen = []

@@ -325,6 +325,7 @@ def losses(seed, moments):
     return loss, calm, killed
 
 
+@pytest.mark.wide
 def test_a_worker_is_killed_and_another_joins():
     found, calm, killed = losses(0, (0.3, 1.0))
     assert killed
