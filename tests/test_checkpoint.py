@@ -104,6 +104,7 @@ def test_a_fit_goes_on_to_the_same_bits(
     same(nmf_alpha(X, 3, **options, checkpoint=path), whole)
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize("name", ["mu", "mue"])
 def test_a_fit_on_a_gpu_goes_on_to_the_same_bits(name, kind, path, crash_after):

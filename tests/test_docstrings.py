@@ -13,6 +13,8 @@ import marginparts
 #: What the extra ``gpu`` brings. The extra ``test`` does not, so modules may need it and lack it.
 OPTIONAL = {"torch", "triton"}
 
+pytestmark = pytest.mark.extra  # where torch is installed there is more to import
+
 MODULES = [m.name for m in pkgutil.walk_packages(marginparts.__path__, prefix="marginparts.")]
 
 
