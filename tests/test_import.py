@@ -126,7 +126,9 @@ import marginparts, numpy as np
 def test_kernels_work_where_no_cache_can_be_written():
     code = "from marginparts.backends import get_backend, _numba_sweep\n"
     code += "from marginparts import _dual_cd, _online_duals\n"
-    assert python(f"{NO_CACHE}{code}print(get_backend('numba').column_sums(np.eye(2)))") == "[1. 1.]"
+    assert (
+        python(f"{NO_CACHE}{code}print(get_backend('numba').column_sums(np.eye(2)))") == "[1. 1.]"
+    )
 
 
 @pytest.mark.wide
