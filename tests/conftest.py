@@ -2,9 +2,19 @@
 
 import os
 
+import pytest
+
 # Threads that wait for work spin by default, and would take the cores from those that have it.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Where there is no GPU, Triton's interpreter runs its kernels; it asks when Triton is imported.
 if not os.path.exists("/dev/nvidiactl"):
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests that drive a browser need one, which the extra ``test`` does not install."""
+    for item in items:
+        if "driver" in item.fixturenames:
+            item.add_marker("extra")

@@ -253,6 +253,7 @@ for result in (
 """
 
 
+@pytest.mark.wide  # compiles every kernel once more
 @pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
 def test_numba_gives_the_same_bits_when_it_compiles_and_when_it_loads_its_cache(tmp_path):
     """Or else the first run on a machine could not be repeated by the second."""

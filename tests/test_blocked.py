@@ -76,6 +76,7 @@ def test_single_precision_is_kept():
     assert_allclose(result.V, fitted(X, "numba", S).V, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.extra
 def test_torch_tensors_can_be_cut():
     torch_gpu = pytest.importorskip("marginparts.backends.torch_gpu")
     X, S = problem()

@@ -104,6 +104,7 @@ def test_a_fit_goes_on_to_the_same_bits(
     same(nmf_alpha(X, 3, **options, checkpoint=path), whole)
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
 @pytest.mark.parametrize("name", ["mu", "mue"])
 def test_a_fit_on_a_gpu_goes_on_to_the_same_bits(name, kind, path, crash_after):
@@ -406,6 +407,14 @@ def test_a_real_limit_on_files_does_not_stop_the_fit_and_keeps_the_last_checkpoi
 
 
 # --- Ctrl-C and SIGTERM
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """Python as it is in a terminal: in a job in the background the shell has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def pressing(number, at):

@@ -428,6 +428,7 @@ def losses(seed, lam, max_iter, done=0):
     return loss, calm, (kill_at, moment, add_at)
 
 
+@pytest.mark.wide
 def test_a_worker_is_killed_and_another_joins():
     found, calm, _ = losses(0, lam=1.0, max_iter=20, done=200)
     assert found <= calm * (1 + 1e-4)

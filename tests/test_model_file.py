@@ -251,6 +251,8 @@ def fitted(name, kind, digits):
         options |= {"n_components": 5, "batch_size": 50, "memory": 60, "half_life": 100.0}
     elif name != "TransductiveSVM":
         options |= {"n_components": 5, "max_iter": 15}
+    if name in ("NMFAlphaClassifier", "NMFAlphaCV"):
+        options |= {"C": 1.0, "map_iter": 5}  # lam and the scale are choice enough
     return getattr(estimators, name)(**options).fit(X, y), X
 
 

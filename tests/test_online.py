@@ -112,6 +112,7 @@ def test_a_past_is_nothing_but_r_more_samples(backend):
     assert_allclose(problem.loss(state), plain.loss({"V": V, "H": codes}), rtol=1e-10)
 
 
+@pytest.mark.extra
 def test_the_gpu_backend_takes_the_same_step():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("triton", reason="triton is not installed")

@@ -18,17 +18,33 @@ from marginparts import (
     TransductiveSVM,
 )
 
-ESTIMATORS = [
+#: Few parts and iterations: what is checked does not depend on them, only the time it takes.
+LITTLE = {"n_components": 4, "max_iter": 20, "random_state": 0}
+QUICK = [
+    NMFAlpha(**LITTLE),
+    NMFAlphaClassifier(**LITTLE, lam=3.0, map_iter=5, normalize=False, C=2.0),
+    NMFAlphaCV((2, 4), lam=3.0, map_iter=5, normalize=False, C=2.0, cv=2, max_iter=10),
+    OnlineNMFAlphaClassifier(n_components=4, batch_size=30, random_state=0),
+    SemiSupervisedNMF(**LITTLE),
+    ConstrainedNMF(**LITTLE),
+    TransductiveSVM(),
+]
+#: As a user makes them, with what they choose by themselves.
+AS_MADE = [
     NMFAlpha(),
-    # few candidates, to save time
-    NMFAlphaClassifier(lam=3.0, map_iter=5),
+    NMFAlphaClassifier(lam=3.0, map_iter=5),  # few candidates, to save time
     NMFAlphaCV((2, 4), lam=3.0, map_iter=5, C=(0.5, 2.0), cv=2),
     OnlineNMFAlphaClassifier(batch_size=30),
     SemiSupervisedNMF(),
     ConstrainedNMF(),
-    TransductiveSVM(),
 ]
-estimators = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+estimators = pytest.mark.parametrize(
+    "estimator",
+    [
+        *(pytest.param(e, id=type(e).__name__) for e in QUICK),
+        *(pytest.param(e, id=f"{type(e).__name__}()", marks=pytest.mark.wide) for e in AS_MADE),
+    ],
+)
 
 #: Checks that skip themselves, and the only reason for which they may.
 MAY_SKIP = {

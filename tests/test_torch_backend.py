@@ -27,6 +27,8 @@ torch_dense = pytest.importorskip("marginparts.backends._torch_dense")
 torch_sparse = pytest.importorskip("marginparts.backends._torch_sparse")
 torch_streams = pytest.importorskip("marginparts.backends._torch_streams")
 
+pytestmark = pytest.mark.extra
+
 HAS_GPU = torch.cuda.is_available()
 REFERENCE = ReferenceBackend()
 LAM = 0.7

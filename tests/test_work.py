@@ -49,11 +49,14 @@ def documents():
 
 @pytest.mark.parametrize("solver", ["mu", "mue", "cd"])
 @pytest.mark.parametrize("supervised", [False, True])
-def test_an_iteration_goes_over_the_data_once_for_each_factor(documents, solver, supervised):
+def test_an_iteration_goes_over_the_data_once_for_each_factor(
+    documents, solver, supervised, monkeypatch
+):
     X, _, S = documents
+    monkeypatch.setattr("marginparts.solver._SMALL", 100_000)  # these factors are larger
     backend = Counting()
     result = nmf_alpha(
-        X, 32, S=S if supervised else None, solver=solver, random_state=0, max_iter=20, tol=0,
+        X, 16, S=S if supervised else None, solver=solver, random_state=0, max_iter=20, tol=0,
         backend=backend,
     )  # fmt: skip
     assert result.n_iter == 20
@@ -65,7 +68,7 @@ def test_an_iteration_goes_over_the_data_once_for_each_factor(documents, solver,
 
 def test_a_map_goes_over_the_data_once_for_each_update(documents):
     X, _, _ = documents
-    V = np.random.default_rng(0).random((X.shape[1], 32), dtype=np.float32)
+    V = np.random.default_rng(0).random((X.shape[1], 16), dtype=np.float32)
     backend = Counting()
     map_rows(X, V, 7, backend)
     assert (backend.updates, backend.looks) == (7 * X.nnz, 0)
@@ -110,8 +113,8 @@ def test_a_path_costs_less_than_its_fits_apart(documents):
 @pytest.mark.parametrize("solver", ["mu", "mue", "cd"])
 def test_iterations_allocate_no_further_factors(solver):
     """After the first few, updates are written over what is no longer needed."""
-    n, d, r = 6000, 8000, 64
-    X = sp.random_array((n, d), density=0.002, format="csr", dtype=np.float32,
+    n, d, r = 24_000, 32_000, 16  # as many columns as a kernel has that others need as well
+    X = sp.random_array((n, d), density=0.0002, format="csr", dtype=np.float32,
                         rng=np.random.default_rng(0))  # fmt: skip
     grown = []
 

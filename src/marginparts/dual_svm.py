@@ -82,6 +82,8 @@ def solve_duals(
         ``w`` equals ``X[rows].T @ (alpha * signs)`` up to rounding.
     """
     X = sp.csr_array(X).astype(np.float64)
+    if max(X.nnz, *X.shape) < 2**31:  # one kernel, however the indices came
+        X.indices, X.indptr = (A.astype(np.int32, copy=False) for A in (X.indices, X.indptr))
     each = max(1, _WEIGHTS // max(X.shape[1], 1))
     solutions: list[DualSolution] = []
     for first in range(0, len(problems), each):
