@@ -97,7 +97,7 @@ class _Task:
 
     def solve(self, C: float) -> Vector:
         """Minimize ``|w|^2 / 2 + C sum max(0, 1 - y Z w)^2`` from the present w."""
-        Z, y, w = self.Z, self.y, self.w
+        Z, y, w, costs = self.Z, self.y, self.w, np.full(len(self.y), C)
         margins = y * (Z @ w)
         for _ in range(_STEPS):
             room = np.maximum(1 - margins, 0)
@@ -110,7 +110,7 @@ class _Task:
             hessian[diagonal] += 1 + 1e-15 * np.trace(hessian)
             step = -cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient)
             change = y * (Z @ step)
-            size = _line_search(w, step, margins, change, C)
+            size = _line_search(w, step, margins, change, costs)
             w, margins = w + size * step, margins + size * change
         self.w = w
         return w
