@@ -271,6 +271,21 @@ def test_a_fit_says_in_words_what_happened(fitted, tmp_path):
     assert "\x1b[" not in said  # no color in a pipe
 
 
+def test_a_fit_weighs_classes_and_goes_by_another_score(fitted, tmp_path):
+    table, _ = fitted
+    columns = ("--text", "body", "--label", "kind")
+    how = ("--class-weight", "balanced", "--scoring", "f1_macro", "--json")
+    said = json.loads(run("fit", table, *columns, *QUICK, *how, "--out", tmp_path / "m").stdout)
+    assert said["metric"] == "macro F-measure"
+    classifier = marginparts.load(tmp_path / "m").classifier
+    assert classifier.get_params()["class_weight"] == "balanced"
+    assert said["scores"][0]["score"] == classifier.honest_score_
+    for wrong in (("--class-weight", "fair"), ("--scoring", "roc")):
+        result = run("fit", table, *columns, *wrong, "--out", tmp_path / "n")
+        assert result.exit_code != 0
+        assert wrong[1] in result.output
+
+
 def test_json_is_for_scripts_and_quiet_is_quiet(fitted, tmp_path):
     table, model = fitted
     columns = ("--text", "body", "--label", "kind")

