@@ -72,7 +72,7 @@ def nmf_alpha(
     solver : {"auto", "mu", "mue", "cd"}
         ``"mu"`` is eq. 15, then eq. 16, and nothing else; ``"mue"`` extrapolates, with a safeguard;
         ``"cd"`` is coordinate descent, on sparse data. ``"auto"`` is ``"cd"`` for plain NMF, which
-        gets lowest in the same time, and ``"mue"`` with S, whose parts classify better.
+        gets lowest in the same time, and ``"mue"`` with S, the safer choice for a classifier.
     max_iter : int
         Iterations at most.
     tol : float

@@ -15,7 +15,7 @@ def tiny(dtype: Any) -> float:
     """Return the smallest a.b that counts as positive: the one epsilon of the package.
 
     Below it ``x / a.b`` could overflow. Such an entry cannot be explained (most often a word that
-    never occurred in the training rows): updates skip it, and its loss is infinite.
+    never occurred in the training rows), and updates skip it.
     """
     return 1e-30 if dtype == np.float32 else 1e-290
 

@@ -175,11 +175,21 @@ def half_step(  # type: ignore[no-untyped-def]
         restore_mode(mode)
 
 
+@compiled()
+def _wide_dot(A, i, B, j):  # type: ignore[no-untyped-def]
+    """Return ``A[i] . B[j]`` in float64."""
+    total = 0.0
+    for k in range(A.shape[1]):
+        total += np.float64(A[i, k]) * np.float64(B[j, k])
+    return total
+
+
 @compiled(fastmath=IN_ORDER, parallel=True)
 def log_terms(lines, tasks, indptr, indices, data, A, B, floor, least):  # type: ignore[no-untyped-def]
     """Return ``sum x log(x / a.b) - x`` over the nonzeros, one number a task.
 
-    It is infinite where an entry above ``least`` has no fit above ``floor``.
+    It is infinite where an entry above ``least`` has no fit at all. Fits below ``floor`` are summed
+    again in float64: the numbers of float32 end not far below it.
     """
     terms = np.zeros(len(tasks) - 1)
     last = len(indices) - 1
@@ -190,9 +200,11 @@ def log_terms(lines, tasks, indptr, indices, data, A, B, floor, least):  # type:
             for p in range(indptr[i], indptr[i + 1]):
                 prefetch(lines, B, indices[min(p + AHEAD, last)])
                 fitted = dot(lines, A, i, B, indices[p])
-                if fitted > floor:
-                    x = np.float64(data[p])
-                    total += x * np.log(x / np.float64(fitted)) - x
+                x, fit = np.float64(data[p]), np.float64(fitted)
+                if fitted <= floor:
+                    fit = _wide_dot(A, i, B, indices[p])
+                if fit > 0:
+                    total += x * np.log(x / fit) - x
                 elif data[p] > least:
                     total = np.inf
         terms[t] = total
@@ -260,12 +272,12 @@ def finish_block(A, numerator, den, inverse, weight, out):  # type: ignore[no-un
 
 
 @compiled(fastmath=FAST_SUMS)
-def log_terms_block(X, fitted, floor, least):  # type: ignore[no-untyped-def]
+def log_terms_block(X, fitted, least):  # type: ignore[no-untyped-def]
     """Return ``sum x log(x / a.b) - x`` of a dense block, infinite as that of `log_terms`."""
     total = 0.0
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
-            if X[i, j] > 0 and fitted[i, j] > floor:
+            if X[i, j] > 0 and fitted[i, j] > 0:
                 x = np.float64(X[i, j])
                 total += x * np.log(x / np.float64(fitted[i, j])) - x
             elif X[i, j] > least:

@@ -53,8 +53,10 @@ def _longest(first, last, indptr, ptr2, width):  # type: ignore[no-untyped-def]
 def _read_row(lines, sums, lo, hi, indices, data, A, i, B, weight, floor, x, fit, at):  # type: ignore[no-untyped-def]
     """Add a row's ratios to sums; write its values and fits to ``x`` and ``fit`` from ``at`` on.
 
-    Both are padded to whole lines with twins of the last nonzero that have no weight.
+    Both are padded to whole lines with twins of the last nonzero that have no weight. Returns the
+    smallest value that has a fit.
     """
+    smallest = A.dtype.type(np.inf)
     m, last = hi - lo, len(indices) - 1
     zero, one = A.dtype.type(0), A.dtype.type(1)
     for p in range(m):
@@ -63,11 +65,13 @@ def _read_row(lines, sums, lo, hi, indices, data, A, i, B, weight, floor, x, fit
         fitted = dot(lines, A, i, B, j)
         if fitted > floor:
             x[at + p], fit[at + p] = weight * data[lo + p], fitted
+            smallest = min(smallest, x[at + p])
             add_scaled(lines, sums, weight * data[lo + p] / fitted, B, j)
         else:  # cannot be explained: counts for nothing
             x[at + p], fit[at + p] = zero, one
     for p in range(m, _padded(m, LINE_BYTES // A.itemsize)):
         x[at + p], fit[at + p] = zero, fit[at + m - 1]
+    return smallest
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
@@ -192,7 +196,7 @@ def sweep(  # type: ignore[no-untyped-def]
     """
     r = A.shape[1]
     width = LINE_BYTES // A.itemsize
-    zero, one = A.dtype.type(0), A.dtype.type(1)
+    zero, half, one = A.dtype.type(0), A.dtype.type(0.5), A.dtype.type(1)
     least_share = A.dtype.type(1e-10 if A.itemsize == 4 else 1e-18)
     ptr2, idx2, x2, B2, weight2 = also
     ptr3, idx3, s3, T3, weight3 = plus
@@ -214,18 +218,22 @@ def sweep(  # type: ignore[no-untyped-def]
             if len(ptr3) > 0:
                 sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
                 write(lines, sums, pull, 0)
-            _read_row(lines, sums, lo, hi, indices, data, A, i, B, one, floor, x, fit, 0)
+            smallest = _read_row(lines, sums, lo, hi, indices, data, A, i, B, one, floor, x, fit, 0)
             if len(ptr2) > 0:
                 lo2, hi2 = ptr2[i], ptr2[i + 1]
                 m = m1 + _padded(hi2 - lo2, width)
-                _read_row(lines, sums, lo2, hi2, idx2, x2, A, i, B2, weight2, floor, x, fit, m1)
+                also_smallest = _read_row(
+                    lines, sums, lo2, hi2, idx2, x2, A, i, B2, weight2, floor, x, fit, m1
+                )
+                smallest = min(smallest, also_smallest)
             if len(gauge) > 0:
                 row_mass, worst = violation(lines, sums, A, i, den, w)
                 gauge[t, 0] += row_mass
                 gauge[t, 1] += worst
             write(lines, sums, G, 0)
             mass, n_moving = dot(lines, A, i, G, 0), 0
-            least = least_share * mass
+            # no nonzero may lose its last fit, see `docs/math.md`, section 7
+            least = min(least_share * mass, smallest * (half / A.dtype.type(r)))
             for k in range(r):
                 row[0, k] = A[i, k]
             if lift > 0 and len(ptr3) > 0 and ptr3[i] < ptr3[i + 1]:
@@ -260,7 +268,7 @@ def sweep(  # type: ignore[no-untyped-def]
                             line, moving, n, x, fit, tile, m, row, A, i, den, w, pull, least
                         )
                         most = max(most, moved)
-                if most * least_share <= settled * least:
+                if most <= settled * mass:
                     break
             _write_row(row, pull, lifted, den, w, zero, out, i)
         restore_mode(mode)

@@ -93,14 +93,14 @@ def _ratio(X: Any, fitted: Any, floor: float) -> Any:
 def dense_log_terms(X: DenseMatrix, A: Any, B: Any) -> Any:
     """Return the sum of ``x log(x / a.b) - x`` over the nonzeros."""
     samples, features = (B, A) if X.transposed else (A, B)
-    floor = tiny(NUMPY[A.dtype])
     total = torch.zeros((), dtype=torch.float64, device=A.device)
     for rows in X.blocks():
         x = X.X[rows]
         fitted = samples[rows] @ features.T
-        seen = (fitted > floor) & (x > 0)
-        terms = torch.where(seen, x * torch.log(x / fitted) - x, torch.zeros_like(x))
-        missed = (fitted <= floor) & (x > least_entry(NUMPY[A.dtype]))
+        seen = (fitted > 0) & (x > 0)
+        logs = torch.log(x) - torch.log(fitted)
+        terms = torch.where(seen, x * logs - x, torch.zeros_like(x))
+        missed = (fitted <= 0) & (x > least_entry(NUMPY[A.dtype]))
         total += terms.masked_fill_(missed, float("inf")).sum(dtype=torch.float64)
     return total
 

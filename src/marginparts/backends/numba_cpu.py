@@ -187,8 +187,7 @@ class NumbaBackend:
                 ).sum()
         else:
             terms = sum(
-                kernels.log_terms_block(X[rows], A[rows] @ B.T, _floor(A), least)
-                for rows in _blocks(*X.shape)
+                kernels.log_terms_block(X[rows], A[rows] @ B.T, least) for rows in _blocks(*X.shape)
             )
         return float(terms + self.column_sums(A) @ self.column_sums(B))
 

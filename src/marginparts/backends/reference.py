@@ -45,8 +45,8 @@ class ReferenceBackend:
     def divergence(self, X: Any, A: Array, B: Array) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
         rows, columns, x = _nonzeros(X)
-        fitted = np.sum(A[rows] * B[columns], axis=1)
-        seen = fitted > tiny(A.dtype)
+        fitted = np.asarray(np.sum(A[rows] * B[columns], axis=1, dtype=np.float64))
+        seen = fitted > 0
         if np.any(x[~seen] > least_entry(A.dtype)):
             return float("inf")  # an entry that cannot be explained
         x, fitted = (v[seen].astype(np.float64) for v in (x, fitted))

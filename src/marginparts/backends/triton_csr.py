@@ -152,7 +152,7 @@ def log_terms_kernel(piece_row, piece_start, piece_stop, indices, values, A, B, 
                      K: tl.constexpr, R: tl.constexpr):  # fmt: skip
     """Write ``sum x log(x / a.b) - x`` over the nonzeros of each piece, in float64.
 
-    It is infinite where an entry above ``LEAST`` has no fit above ``FLOOR``.
+    It is infinite where an entry above ``LEAST`` has no fit.
     """
     pid = tl.program_id(0)
     row = tl.load(piece_row + pid)
@@ -171,10 +171,10 @@ def log_terms_kernel(piece_row, piece_start, piece_stop, indices, values, A, B, 
         some = valid[:, None] & within[None, :]
         b = tl.load(B + j[:, None] * r + cols[None, :], mask=some, other=0.0)
         fitted = tl.sum(b * a[None, :], axis=1)
-        seen = valid & (fitted > FLOOR)
+        seen = valid & (fitted > 0)
         ratio = tl.where(seen, x / tl.where(seen, fitted, 1.0).to(tl.float64), 1.0)
         total += tl.where(seen, x * tl.log(ratio) - x, 0.0)
-        missed = valid & (fitted <= FLOOR) & (x > LEAST)
+        missed = valid & (fitted <= 0) & (x > LEAST)
         total += tl.where(missed, float("inf"), 0.0)
     tl.store(terms + pid, tl.sum(total, axis=0))
 

@@ -62,7 +62,7 @@ class NMFAlpha(PartsTransformer):
         ``"auto"`` starts from the labels when there are any (`class_start`), else at random.
     solver : {"auto", "mu", "mue", "cd"}
         ``"mu"`` is the paper's, ``"mue"`` extrapolates it, ``"cd"`` is coordinate descent on sparse
-        data. ``"auto"`` is ``"cd"`` without labels and ``"mue"``, whose parts classify better, with
+        data. ``"auto"`` is ``"cd"`` without labels and ``"mue"``, safer for a classifier, with
         them.
     max_iter : int
         Iterations at most.
