@@ -601,6 +601,7 @@ def test_the_command_refuses_a_checkpoint_of_another_fit(table, begun, monkeypat
 # --- kills
 
 
+@pytest.mark.wide
 def test_a_few_kills_lose_nothing(tmp_path):
     assert len(list(campaign(["mu"], 3, tmp_path, seed=1))) == 3
 

@@ -1,6 +1,7 @@
 """The command, on data small enough for a test."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -9,14 +10,21 @@ from marginparts import __version__, datasets, demo
 from marginparts.cli import app
 
 
-@pytest.fixture
-def small_tasks(monkeypatch, tmp_path):
+@pytest.fixture(scope="module")
+def small_tasks(tmp_path_factory):
     """One small task instead of the two of the demo."""
     digits = demo.datasets.load_digits_49()
     task = demo.Task("digits", "Handwritten 4 v 9", digits.data, digits.target, 0.05, 4, 2)
-    monkeypatch.setattr(demo, "tasks", lambda: [task])
-    monkeypatch.chdir(tmp_path)  # the page is written here
-    return task
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo, "tasks", lambda: [task])
+        patch.chdir(tmp_path_factory.mktemp("demo"))  # the page is written here
+        yield task
+
+
+@pytest.fixture(scope="module")
+def shown(small_tasks):
+    """What the demo prints, and the folder it was run in."""
+    return run("demo", "--quiet"), Path.cwd()
 
 
 def run(*arguments):
@@ -34,17 +42,18 @@ def test_help_names_the_commands():
     assert "data" in result.output
 
 
-def test_demo_shows_every_method_within_80_columns(small_tasks):
-    result = run("demo", "--quiet")
+def test_demo_shows_every_method_within_80_columns(shown):
+    result, _ = shown
     assert result.exit_code == 0
     assert all(name in result.stdout for name in demo.METHODS)
     assert "NMF-alpha is" in result.stdout
     assert max(len(line) for line in result.stdout.splitlines()) <= 80
 
 
-def test_demo_ends_with_a_page_and_says_where_it_is(small_tasks, tmp_path):
-    assert "marginparts-demo.html" in run("demo", "--quiet").stdout
-    page = (tmp_path / "marginparts-demo.html").read_text(encoding="utf-8")
+def test_demo_ends_with_a_page_and_says_where_it_is(shown):
+    result, folder = shown
+    assert "marginparts-demo.html" in result.stdout
+    page = (folder / "marginparts-demo.html").read_text(encoding="utf-8")
     assert "Handwritten 4 v 9" in page
 
 

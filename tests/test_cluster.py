@@ -270,6 +270,7 @@ def cluster_of_processes(folder):
             process.wait()
 
 
+@pytest.mark.wide
 def test_a_scheduler_is_killed_and_the_checkpoint_goes_on_elsewhere(client, tmp_path):
     X, _ = data()
     D, checkpoint = on_cluster(X, [30]), Checkpoint(tmp_path / "fit.ckpt", every_iterations=2)

@@ -485,7 +485,8 @@ class TestRunner:
         assert left == len(list(DIGITS.units()))
         assert store.units() == set()
 
-    @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.wide)])
+    @pytest.mark.wide
+    @pytest.mark.parametrize("seed", range(2))
     def test_a_killed_run_goes_on(self, tmp_path, left_alone, seed):
         """SIGKILL at a random moment, then resumed: the records are those of a run left alone."""
         store = Store(tmp_path / "killed.jsonl")
