@@ -1,12 +1,13 @@
 """How good the parts are on labels that were hidden, against the obvious alternatives.
 
-Two rivals are scored on the same folds and the same prepared data: a linear SVM on the inputs, and
-the same SVM on the parts of plain NMF. Each chooses among its own settings on these folds, by the
-rule of `selection`.
+Rivals are scored on the same folds and the same prepared data: a linear SVM on the inputs, the same
+SVM on the parts of plain NMF, and what else a person would try (`marginparts.rivals`). Each chooses
+among its own settings on these folds.
 """
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from marginparts.backends import Backend
 from marginparts.factorization import factorize, start_from
 from marginparts.folds import Fold, enough_labels, folds_of
 from marginparts.labels import Labels
+from marginparts.rivals import RIVALS, best_setting, rate
 from marginparts.selection import (
     C_GRID,
     DEFAULT,
@@ -32,6 +34,10 @@ from marginparts.selection import (
 
 #: Costs tried for the SVM on the inputs: with many columns and few labels large ones can win.
 _RAW_COSTS = (*C_GRID, 50.0)
+
+#: The other rivals see this many unlabeled rows at most, and take part up to so many labels: their
+#: time grows faster than that of a factorization.
+_FEW_ROWS, _FEW_LABELS = 5_000, 2_000
 
 
 class Rated(NamedTuple):
@@ -52,7 +58,7 @@ def compare(
     n_splits: int | None = None,
     callback: Callback | None = None,
 ) -> list[Rated]:
-    """Score what was chosen against a linear SVM on the inputs and plain NMF of the same rank.
+    """Score what was chosen against a linear SVM on the inputs, plain NMF and other rivals.
 
     Parameters
     ----------
@@ -67,7 +73,8 @@ def compare(
     Returns
     -------
     list of Rated
-        Ours first; empty when nothing could be scored.
+        Ours first, then the linear SVM and plain NMF of the same rank, then the others; empty when
+        nothing could be scored.
     """
     if not choice.scores:
         return []
@@ -86,7 +93,28 @@ def compare(
         Rated(f"NMF-alpha, {rank} parts", choice.score, choice.error),
         _rated("linear SVM on the inputs", folds, on_inputs, _RAW_COSTS),
         _rated(f"plain NMF, {rank} parts", folds, on_parts, C_GRID),
+        *_others(X, labels, folds, seed),
     ]
+
+
+def _others(X: Any, labels: Labels, folds: list[Fold], seed: int) -> list[Rated]:
+    """Score the other rivals that suit the data, on all labeled rows and some unlabeled ones."""
+    if labels.labeled.sum() > _FEW_LABELS:
+        return []
+    rows = enough_rows(labels, seed, _FEW_ROWS)
+    few, known = X[rows], labels.take(rows)
+    moved = [
+        Fold(known, fold.left.take(rows), np.searchsorted(rows, fold.hidden)) for fold in folds
+    ]
+    rated = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a setting that is hard to train shows in its score
+        for rival in RIVALS:
+            if rival.suits(few, known):
+                scores = rate(rival, few, known, moved, seed)
+                chosen = scores[best_setting(scores)]
+                rated.append(Rated(rival.name, float(np.mean(chosen)), standard_error(chosen)))
+    return rated
 
 
 def _rated(
