@@ -1,13 +1,16 @@
 """What is chosen against the obvious alternatives, on equal terms."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from marginparts import NMFAlphaCV, evaluation, rivals
-from marginparts.evaluation import compare
+from marginparts.evaluation import Rated, compare
 from marginparts.folds import folds_of
 from marginparts.labels import encode_labels
+from marginparts.report._payload import headline_sentence
 
 
 def fitted(X, y, **options):
@@ -106,3 +109,22 @@ def test_several_classes(classes):
     X = rng.gamma(1.0, size=(90, 9)) + 3 * (np.arange(9) % classes == truth[:, None])
     rated, _ = fitted(X, np.where(np.arange(90) < 60, truth, -1))
     assert all(r.score > 0.7 for r in rated)
+
+
+@pytest.mark.parametrize(
+    ("best", "words"), [(0.95, "5.0 points below"), (0.8, "10.0 points above")]
+)
+def test_the_sentence_names_the_best_of_the_others(best, words):
+    rated = [
+        Rated("NMF-alpha, 4 parts", 0.9, 0.01), Rated("linear SVM on the inputs", 0.8, 0.01),
+        Rated("plain NMF, 4 parts", 0.7, 0.01), Rated("label spreading", 0.6, 0.01),
+        Rated("naive Bayes with EM", best, 0.01),
+    ]  # fmt: skip
+    model = SimpleNamespace(
+        card=SimpleNamespace(rated=rated, doubt=None), metric="accuracy", n_parts=4,
+        classifier=SimpleNamespace(n_features_in_=9),
+    )  # fmt: skip
+    said = headline_sentence(model)
+    assert said.endswith(f"It is {words} the best of the others that were tried, {rated[-1].name}.")
+    model.card.rated = rated[:3]  # as models of before have it
+    assert headline_sentence(model).endswith("plain NMF.")
