@@ -50,6 +50,7 @@ FLOORS = [
     ["directions", "factorization", "linear_head"],
     ["partly_labeled", "scores", "calibration", "explanation", "recipe"],
     ["folds", "thresholds", "selection._settings", "online._rows", "online._classes"],
+    ["rivals"],
     ["online._view", "online._learner"],
     ["online._past"],
     ["online._stream"],

@@ -169,6 +169,23 @@ class TestMethods:
         alone = list(METHODS["pca"].run(trial, (0.3,), (2,), SMALL))
         assert [record for record in both if record["rank"] == 2] == alone
 
+    @pytest.mark.parametrize("centered", [True, False])
+    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+    def test_leading_axes_are_those_of_the_whole_decomposition(self, trial, centered, kind):
+        X = np.asarray(trial.X_train, dtype=float)
+        mean = X.mean(axis=0) if centered else None
+        axes = methods.leading_axes(kind(X), 5, 0, mean)
+        wanted = np.linalg.svd(X - X.mean(axis=0) if centered else X)[2][:5]
+        assert_allclose(np.abs(axes @ wanted.T), np.eye(5), atol=1e-3)
+
+    @pytest.mark.parametrize("name", ["pca", "lda", "lsa", "label_spreading"])
+    def test_sparse_data_has_the_scores_of_dense_data(self, trial, name):
+        rows = {part: getattr(trial, part) for part in ("X_train", "X_validation", "X_test")}
+        sparse = {part: sp.csr_array(X) for part, X in rows.items()}
+        other = replace(trial, **sparse, counts=tuple(sparse.values()))
+        found, wanted = (column(scored(name, each), "test") for each in (other, trial))
+        assert_allclose(found[0], wanted[0], atol=2)
+
     def test_your_own_transformer(self, trial):
         own = method_named("sklearn.decomposition:TruncatedSVD")
         found = list(own.run(trial, (0.3,), (4,), SMALL))

@@ -1,23 +1,26 @@
 """How good the parts are on labels that were hidden, against the obvious alternatives.
 
-Two rivals are scored on the same folds and the same prepared data: a linear SVM on the inputs, and
-the same SVM on the parts of plain NMF. Each chooses among its own settings by the rule of
-`selection`, and all scores are honest ones: of a fold that had no part in the choice.
+Rivals are scored on the same folds and the same prepared data: a linear SVM on the inputs, the same
+SVM on the parts of plain NMF, and what else a person would try (`marginparts.rivals`). Each chooses
+among its own settings, and all scores are honest ones: of a fold that had no part in the choice.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginparts._types import Callback
+from marginparts._types import Array, Callback
 from marginparts.backends import Backend
 from marginparts.class_weights import ClassWeight
 from marginparts.factorization import factorize, start_from
 from marginparts.folds import Fold, enough_labels, folds_of
 from marginparts.labels import Labels
+from marginparts.rivals import RIVALS, best_setting, hidden_values
 from marginparts.selection import (
     C_GRID,
     DEFAULT,
@@ -34,6 +37,10 @@ from marginparts.selection import (
 
 #: Costs tried for the SVM on the inputs: with many columns and few labels large ones can win.
 _RAW_COSTS = (*C_GRID, 50.0)
+
+#: The other rivals see this many unlabeled rows at most, and take part up to so many labels: their
+#: time grows faster than that of a factorization.
+_FEW_ROWS, _FEW_LABELS = 5_000, 2_000
 
 
 class Rated(NamedTuple):
@@ -57,7 +64,7 @@ def compare(
     n_splits: int | None = None,
     callback: Callback | None = None,
 ) -> list[Rated]:
-    """Score what was chosen against a linear SVM on the inputs and plain NMF of the same rank.
+    """Score what was chosen against a linear SVM on the inputs, plain NMF and other rivals.
 
     Parameters
     ----------
@@ -73,7 +80,8 @@ def compare(
     Returns
     -------
     list of Rated
-        Ours first; empty when nothing could be scored.
+        Ours first, then the linear SVM and plain NMF of the same rank, then the others; empty when
+        nothing could be scored.
     """
     if not choice.scores:
         return []
@@ -93,7 +101,30 @@ def compare(
         Rated(f"NMF-alpha, {rank} parts", choice.honest_score, choice.honest_error),
         _rated("linear SVM on the inputs", folds, on_inputs, _RAW_COSTS, thresholds),
         _rated(f"plain NMF, {rank} parts", folds, on_parts, C_GRID, thresholds),
+        *_others(X, labels, folds, thresholds, seed),
     ]
+
+
+def _others(X: Any, labels: Labels, folds: list[Fold], thresholds: bool, seed: int) -> list[Rated]:
+    """Score the other rivals that suit the data, on all labeled rows and some unlabeled ones."""
+    if labels.labeled.sum() > _FEW_LABELS:
+        return []
+    rows = enough_rows(labels, seed, _FEW_ROWS)
+    few, known = X[rows], labels.take(rows)
+    moved = [
+        fold._replace(
+            labels=known, left=fold.left.take(rows), hidden=np.searchsorted(rows, fold.hidden)
+        )
+        for fold in folds
+    ]
+    rated = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a setting that is hard to train shows in its score
+        for rival in RIVALS:
+            if rival.suits(few, known):
+                values = hidden_values(rival, few, known, moved, seed)
+                rated.append(_honest(rival.name, moved, values, best_setting, thresholds))
+    return rated
 
 
 def _rated(
@@ -103,18 +134,29 @@ def _rated(
     costs: tuple[float, ...],
     thresholds: bool,
 ) -> Rated:
-    """Score a rival: the rule of `selection` chooses input and cost on all folds but one."""
+    """Score an SVM: the rule of `selection` chooses input and cost."""
     values = {
         setting._replace(C=C, normalize=n): [fold.values(Z, C, normalize=n) for fold in folds]
         for (setting, Z), C, n in product(inputs.items(), costs, NORMALIZE_GRID)
     }
+    return _honest(name, folds, values, best_of, thresholds)
+
+
+def _honest(
+    name: str,
+    folds: list[Fold],
+    values: dict[Any, list[Array]],
+    choose: Callable[[dict[Any, list[float]]], Any],
+    thresholds: bool,
+) -> Rated:
+    """Score a rival by its decision values in each fold: the setting is chosen on the others."""
     scores = {
         setting: [fold.quality(each) for fold, each in zip(folds, said, strict=True)]
         for setting, said in values.items()
     }
 
-    def pick(some: list[int]) -> Setting:
-        return best_of({setting: [own[k] for k in some] for setting, own in scores.items()})
+    def pick(some: list[int]) -> Any:
+        return choose({setting: [own[k] for k in some] for setting, own in scores.items()})
 
     found = honest_scores(folds, pick, lambda s, k: values[s][k], thresholds=thresholds)
     found = found or scores[pick([0])]  # of a single fold nothing honest can be said

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 
 from marginparts.labels import UNKNOWN, Labels
 
@@ -30,6 +29,9 @@ class Neighbors(NamedTuple):
 
 def find_neighbors(Z: Any, others: list[Any], k: int) -> Neighbors:
     """Find the k nearest rows of Z, itself included, for rows of Z and for others."""
+    # its module is slow to import, and only this needs it
+    from sklearn.neighbors import NearestNeighbors
+
     search = NearestNeighbors(n_neighbors=min(k, Z.shape[0]), algorithm="brute").fit(Z)
     return Neighbors(
         search.kneighbors(Z, return_distance=False),

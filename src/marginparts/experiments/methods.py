@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import normalize
-from sklearn.utils.extmath import randomized_svd, row_norms
+from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array
 from marginparts.directions import find_directions
@@ -46,6 +45,10 @@ SHRINKAGES = (1e-4, 1e-3, 0.01, 0.1, 0.3, 0.6, 0.9, 0.99)
 #: Above the first rank a factorization with the squared loss gets fewer updates, in proportion, but
 #: no fewer than those of the second.
 _MANY_PARTS, _MOST_PARTS = 128, 320
+
+
+#: Of the decomposition behind principal components: columns beyond those wanted, and iterations.
+_OVERSAMPLING, _SUBSPACE_ITERATIONS = 20, 4
 
 
 class Grid(NamedTuple):
@@ -214,21 +217,26 @@ def _principal(trial: Trial, rank: int) -> list[Array]:
 def leading_axes(X: Any, rank: int, seed: int, mean: Array | None = None) -> Array:
     """Return the leading right singular vectors (rank, d) of X, or of X without its mean row.
 
-    A randomized decomposition: a sparse X is never made dense.
+    By iterations of a random subspace that is a little larger (Halko et al. 2011): a sparse X is
+    never made dense.
     """
-    if mean is None or not sp.issparse(X):
-        centered = X if mean is None else X - mean
-    else:
-        transposed, ones = X.T.tocsr(), np.ones(X.shape[0], X.dtype)
-        centered = LinearOperator(
-            X.shape, dtype=X.dtype,
-            matvec=lambda v: X @ v - mean @ v,
-            matmat=lambda Q: X @ Q - (mean @ Q)[None],
-            rmatvec=lambda u: transposed @ u - mean * (ones @ u),
-            rmatmat=lambda Q: transposed @ Q - np.outer(mean, ones @ Q),
-        )  # fmt: skip
-    _, _, axes = randomized_svd(centered, rank, n_iter=4, random_state=seed)
-    return np.asarray(axes)
+
+    def times(A: Any) -> Any:
+        return X @ A if mean is None else X @ A - mean @ A
+
+    def transposed_times(A: Any) -> Any:
+        return X.T @ A if mean is None else X.T @ A - np.outer(mean, A.sum(axis=0))
+
+    columns = min(rank + _OVERSAMPLING, *X.shape)
+    start = np.random.default_rng(seed).standard_normal((X.shape[1], columns))
+    Q = np.linalg.qr(times(start.astype(X.dtype)))[0]
+    for _ in range(_SUBSPACE_ITERATIONS):
+        Q = np.linalg.qr(times(transposed_times(Q)))[0]
+    B = transposed_times(Q)
+    values, vectors = np.linalg.eigh((B.T @ B).astype(np.float64))
+    top = np.argsort(-values)[:rank]
+    scale = np.sqrt(np.maximum(values[top], np.finfo(np.float64).tiny))
+    return np.asarray((B @ (vectors[:, top] / scale)).T, dtype=X.dtype)
 
 
 def lda(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:

@@ -61,13 +61,18 @@ def headline_sentence(model: Model) -> str:
     rated, card = model.card.rated, model.card
     if not rated:
         return card.doubt or "How good it is was not looked at."
-    ours, svm, nmf = rated
+    ours, svm, nmf, *others = rated
     above_svm, above_nmf = (_lead(ours.score - each.score, model.metric) for each in (svm, nmf))
-    return (
+    sentence = (
         f"On hidden labels the {model.metric} is {as_score(ours.score, model.metric)} with "
         f"{model.n_parts} parts: {above_svm} a linear SVM on all "
         f"{model.classifier.n_features_in_} inputs, and {above_nmf} the parts of plain NMF."
     )
+    if not others:
+        return sentence
+    best = max(others, key=lambda each: each.score)
+    lead = _lead(ours.score - best.score, model.metric)
+    return f"{sentence} It is {lead} the best of the others that were tried, {best.name}."
 
 
 def as_score(score: float, metric: str) -> str:

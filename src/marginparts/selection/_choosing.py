@@ -151,11 +151,11 @@ def _settled(choice: Choice, logbook: Logbook, unfinished: Race | None = None) -
     return choice
 
 
-def enough_rows(labels: Labels, seed: int) -> NDArray[np.intp]:
+def enough_rows(labels: Labels, seed: int, enough: int = _ENOUGH_ROWS) -> NDArray[np.intp]:
     """Return all labeled rows and, where there are very many, a draw of the unlabeled ones."""
     unlabeled = np.flatnonzero(~labels.labeled)
-    if len(unlabeled) > _ENOUGH_ROWS:
-        unlabeled = np.random.default_rng(seed).choice(unlabeled, _ENOUGH_ROWS, replace=False)
+    if len(unlabeled) > enough:
+        unlabeled = np.random.default_rng(seed).choice(unlabeled, enough, replace=False)
     return np.sort(np.concatenate([np.flatnonzero(labels.labeled), unlabeled]))
 
 
