@@ -77,7 +77,7 @@ class Rival(NamedTuple):
 
 def hidden_values(
     rival: Rival, X: Any, labels: Labels, folds: list[Fold], seed: int
-) -> dict[tuple[Any, ...], list[Matrix]]:
+) -> dict[tuple[Any, ...], list[Array]]:
     """Return what a rival says of hidden labels: decision values in each fold, by its settings.
 
     Parameters
@@ -92,7 +92,7 @@ def hidden_values(
     """
     known = np.flatnonzero(labels.labeled)
     prepared = rival.prepare(X, [X[known]], seed)
-    said: dict[tuple[Any, ...], list[Matrix]] = {setting: [] for setting in rival.worth_trying(X)}
+    said: dict[tuple[Any, ...], list[Array]] = {setting: [] for setting in rival.worth_trying(X)}
     for fold in folds:
         places = np.searchsorted(known, fold.hidden)
         for setting, found in said.items():
