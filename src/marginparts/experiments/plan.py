@@ -156,7 +156,7 @@ TABLE_2 = (
     Study(
         "aviation-counts", "aviation-counts", "l2-log", (0.05, 0.1, 1.0), (44, 22, 88, 176),
         methods=(*PAPER_METHODS, *TEXT_RIVALS),
-        grid=_AVIATION_GRID._replace(lda_inputs=(100, 300, 1000)), own_ranks=_AVIATION_RANKS,
+        grid=_AVIATION_GRID._replace(lda_inputs=(100, 300, 600)), own_ranks=_AVIATION_RANKS,
     ),
 )  # fmt: skip
 
