@@ -235,8 +235,10 @@ def leading_axes(X: Any, rank: int, seed: int, mean: Array | None = None) -> Arr
     B = transposed_times(Q)
     values, vectors = np.linalg.eigh((B.T @ B).astype(np.float64))
     top = np.argsort(-values)[:rank]
-    scale = np.sqrt(np.maximum(values[top], np.finfo(np.float64).tiny))
-    return np.asarray((B @ (vectors[:, top] / scale)).T, dtype=X.dtype)
+    # what data of a smaller rank does not have is an axis of zeros, not rounding blown up
+    real = values[top] > np.finfo(X.dtype).eps ** 2 * values[top[0]]
+    inverse = np.where(real, 1 / np.sqrt(np.where(real, values[top], 1)), 0)
+    return np.asarray((B @ (vectors[:, top] * inverse)).T, dtype=X.dtype)
 
 
 def lda(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:

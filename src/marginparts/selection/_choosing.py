@@ -151,8 +151,9 @@ def _settled(choice: Choice, logbook: Logbook, unfinished: Race | None = None) -
     return choice
 
 
-def enough_rows(labels: Labels, seed: int, enough: int = _ENOUGH_ROWS) -> NDArray[np.intp]:
+def enough_rows(labels: Labels, seed: int, enough: int | None = None) -> NDArray[np.intp]:
     """Return all labeled rows and, where there are very many, a draw of the unlabeled ones."""
+    enough = _ENOUGH_ROWS if enough is None else enough
     unlabeled = np.flatnonzero(~labels.labeled)
     if len(unlabeled) > enough:
         unlabeled = np.random.default_rng(seed).choice(unlabeled, enough, replace=False)
