@@ -10,6 +10,14 @@ from marginparts.experiments import page, plan, tables
 from marginparts.experiments.edges import edges
 from marginparts.experiments.reproduce import Results
 
+#: What has not been run yet with the searches as they are now; docs/reproduce.md says so too.
+UNFINISHED = {
+    "news": "all",
+    "aviation-500": "all", "aviation-counts": "all", "news-tf-idf": "all",
+    "ablation-mnist": "all", "ablation-news": "all",
+    **dict.fromkeys(("open-news", "open-mnist", "open-mnist-raw", "open-mnist-all"), "all"),
+}  # fmt: skip
+
 ROOT = Path(__file__).parent.parent
 RESULTS = Results(ROOT / "results")
 PAGE = ROOT / "docs" / "reproduce.md"
@@ -17,6 +25,15 @@ PAGE = ROOT / "docs" / "reproduce.md"
 pytestmark = pytest.mark.skipif(
     not RESULTS.place.exists(), reason="the results are in the repository, not in the package"
 )
+
+
+STUDIES = (*plan.TABLE_2, *plan.BESIDE, *plan.ABLATIONS, *plan.OPEN_GOAL)
+
+
+def finished(study):
+    """The methods of a study that are in the records."""
+    left = UNFINISHED.get(study.name, set())
+    return set() if left == "all" else set(study.methods) - left
 
 
 def written(name):
@@ -33,10 +50,14 @@ def curves(records):
     return tables.curves(records)
 
 
-def test_every_unit_of_table2_is_in_the_records():
-    for study in plan.TABLE_2:
-        wanted = {unit.key for unit in study.units()}
-        assert wanted <= RESULTS.store(study).units(), study.name
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_a_method_is_in_the_records_with_all_its_units_or_with_none(study):
+    done = RESULTS.store(study).units() if RESULTS.store(study).path.exists() else set()
+    units = {unit.key: unit.method for unit in study.units()}
+    assert {method for key, method in units.items() if key in done} == finished(study)
+    assert {method for key, method in units.items() if key not in done} == (
+        set(study.methods) - finished(study)
+    )
 
 
 def test_table2_follows_from_the_records(curves):
@@ -52,8 +73,8 @@ def test_the_choices_at_an_edge_follow_from_the_records(curves, records):
 def test_five_splits_everywhere():
     table = written("table2.json")
     for study in plan.TABLE_2:
-        for share, row in table[study.data].items():
-            assert set(study.methods) == set(row), (study.data, share)
+        for share, row in table.get(study.data, {}).items():
+            assert set(row) == finished(study), (study.data, share)
             assert {result["splits"] for result in row.values()} == {5}, (study.data, share)
 
 
@@ -61,13 +82,25 @@ def test_the_page_shows_table2():
     assert page.table2_page(written("table2.json")) in PAGE.read_text("utf-8")
 
 
+def is_missing(name, studies):
+    """Whether none of some studies has been run; then there is no table that could be wrong."""
+    if any(map(finished, studies)):
+        return False
+    assert not (RESULTS.place / name).exists()
+    return True
+
+
 def test_ablation_follows_from_the_records_and_is_on_the_page():
+    if is_missing("ablation.json", plan.ABLATIONS):
+        pytest.skip("the ablation has not been run yet")
     table = written("ablation.json")
     assert table == tables.ablation(RESULTS.records(plan.ABLATIONS))
     assert page.ablation_page(table) in PAGE.read_text("utf-8")
 
 
 def test_open_goal_follows_from_the_records_and_is_on_the_page(records):
+    if is_missing("open_goal.json", plan.OPEN_GOAL):
+        pytest.skip("what is past the paper has not been run yet")
     table = written("open_goal.json")
     ours = RESULTS.records(plan.OPEN_GOAL)
     assert table == tables.open_goal(

@@ -122,9 +122,9 @@ _COST = {
 
 
 _NEWS_GRID = Grid(lam=1.0, map_iter=5, lda_inputs=(300, 1000))
-_NEWS_MANY = (64, 128, 256, 512)
+_NEWS_MANY = (64, 128, 256)
 _NEWS_RANKS = {
-    "nmf_alpha": (20, 12, 32, 64), "pca": (32, 64, 128, 256, 512),
+    "nmf_alpha": (20, 12, 32, 64), "pca": (32, 64, 128, 256, 512), "nmf": (64, 128, 256, 512),
     "lsa": (100, 200, 300, 512), "label_spreading": (50, 100, 200, 400),
 }  # fmt: skip
 _AVIATION_GRID = Grid(lam=0.3, map_iter=5)
