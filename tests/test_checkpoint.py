@@ -539,7 +539,7 @@ def table(tmp_path):
 
 
 @signals
-@pytest.mark.parametrize("stage", ["choosing", "parts"])
+@pytest.mark.parametrize("stage", [pytest.param("choosing", marks=pytest.mark.wide), "parts"])
 def test_the_command_ends_well_after_a_signal_and_goes_on(
     number, stage, table, tmp_path, monkeypatch
 ):

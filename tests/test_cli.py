@@ -14,7 +14,7 @@ from marginparts.cli import app
 def small_tasks(tmp_path_factory):
     """One small task instead of the two of the demo."""
     digits = demo.datasets.load_digits_49()
-    task = demo.Task("digits", "Handwritten 4 v 9", digits.data, digits.target, 0.05, 4, 2)
+    task = demo.Task("digits", "Handwritten 4 v 9", digits.data, digits.target, 0.05, 4, 1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "tasks", lambda: [task])
         patch.chdir(tmp_path_factory.mktemp("demo"))  # the page is written here

@@ -34,6 +34,7 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 
 # dask's own: a graph that carries small test data, and sockets that are closed late
 pytestmark = [
+    pytest.mark.wide,  # every test has a cluster of its own, or shares one that takes seconds
     pytest.mark.filterwarnings("ignore:Sending large graph"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

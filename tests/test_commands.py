@@ -47,6 +47,12 @@ COUNTS = np.array(
 COLUMNS = [word for kind in WORDS.values() for word in kind]
 
 
+@pytest.fixture(autouse=True)
+def without_other_rivals(monkeypatch):
+    """Leave out the rivals that `test_evaluation.py` is about: they take longer than a fit here."""
+    monkeypatch.setattr("marginparts.evaluation._FEW_LABELS", 0)
+
+
 def run(*args):
     """Run the command; whatever happens, there is no traceback."""
     result = CliRunner().invoke(app, [str(a) for a in args], catch_exceptions=False)

@@ -131,6 +131,7 @@ def test_two_loads_are_equal_and_independent(corpus):
     assert corpus.names == fresh.names
 
 
+@pytest.mark.wide
 def test_corpus_does_not_depend_on_hash_seed_or_imports(corpus):
     # Experimental classes and a module loaded early must leave no trace in the corpus.
     code = (

@@ -82,7 +82,13 @@ def test_every_equation_of_the_method_is_on_the_page():
     assert tags == {str(n) for n in range(1, 21)}
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        *(pytest.param(page, id=name(page), marks=pytest.mark.wide) for page in PAGES),
+        pytest.param(ROOT / "README.md", id="README.md"),
+    ],
+)
 def test_examples_run_and_print_what_they_say(page):
     namespace = {"__name__": f"docs.{page.stem}"}
     printed = None

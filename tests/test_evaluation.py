@@ -90,6 +90,7 @@ def test_rivals_may_use_the_length_of_samples_as_ours_may():
     assert min(r.score for r in rated) > 0.9
 
 
+@pytest.mark.wide
 def test_noise_flatters_nobody():
     rng = np.random.default_rng(2)
     scores = []

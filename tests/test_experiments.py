@@ -460,6 +460,7 @@ def left_alone(tmp_path_factory):
     return without_seconds(store)
 
 
+@pytest.mark.wide
 class TestRunner:
     def test_parallel_equals_serial_and_nothing_is_done_twice(self, tmp_path, left_alone):
         parallel = Store(tmp_path / "2.jsonl")

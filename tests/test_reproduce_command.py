@@ -20,6 +20,9 @@ DIGITS = Study(
     splits=(0, 1), grid=GRID,
 )  # fmt: skip
 
+#: Each test runs a small study.
+pytestmark = pytest.mark.wide
+
 
 @pytest.fixture(autouse=True)
 def on_digits(monkeypatch):

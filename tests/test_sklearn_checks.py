@@ -23,13 +23,11 @@ LITTLE = {"n_components": 4, "max_iter": 20, "random_state": 0}
 QUICK = [
     NMFAlpha(**LITTLE),
     NMFAlphaClassifier(**LITTLE, lam=3.0, map_iter=5, normalize=False, C=2.0),
-    NMFAlphaCV((2, 4), lam=3.0, map_iter=5, normalize=False, C=2.0, cv=2, max_iter=10),
-    OnlineNMFAlphaClassifier(n_components=4, batch_size=30, random_state=0),
     SemiSupervisedNMF(**LITTLE),
     ConstrainedNMF(**LITTLE),
     TransductiveSVM(),
 ]
-#: As a user makes them, with what they choose by themselves.
+#: As a user makes them, with what they choose by themselves; the slowest are here alone.
 AS_MADE = [
     NMFAlpha(),
     NMFAlphaClassifier(lam=3.0, map_iter=5),  # few candidates, to save time

@@ -99,6 +99,7 @@ def test_a_path_makes_transposes_and_margin_components_once(documents, monkeypat
     assert sorted(cuts) == sorted(m + 1 for m in (*X.shape, S.shape[1], S.shape[1]))
 
 
+@pytest.mark.wide
 def test_a_path_costs_less_than_its_fits_apart(documents):
     X, _, S = documents
     lams, options = (0.3, 1.0, 3.0, 10.0), {"S": S, "random_state": 0, "solver": "cd"}
