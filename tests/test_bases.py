@@ -28,6 +28,10 @@ def tiny_data(name, data_dir=None):
     )  # fmt: skip
 
 
+#: A figure of the experiments; its kernels are compiled for nothing else.
+pytestmark = pytest.mark.wide
+
+
 @pytest.fixture(autouse=True)
 def data(monkeypatch):
     monkeypatch.setattr(bases, "load_paper_data", tiny_data)

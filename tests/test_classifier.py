@@ -376,6 +376,7 @@ def test_twenty_labels_are_enough_for_fours_and_nines():
     assert np.mean(scores) > 0.94
 
 
+@pytest.mark.wide
 def test_parts_beat_words_when_labels_are_few():
     docs = load_docstrings()
     X, truth = normalize(docs.data), docs.target

@@ -57,6 +57,7 @@ def test_demo_ends_with_a_page_and_says_where_it_is(shown):
     assert "Handwritten 4 v 9" in page
 
 
+@pytest.mark.wide
 def test_demo_as_json_has_one_record_for_each_method_and_draw(small_tasks):
     records = json.loads(run("demo", "--json", "--quiet").stdout)
     assert len(records) == len(demo.METHODS) * small_tasks.draws

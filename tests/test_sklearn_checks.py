@@ -22,7 +22,6 @@ from marginparts import (
 LITTLE = {"n_components": 4, "max_iter": 20, "random_state": 0}
 QUICK = [
     NMFAlpha(**LITTLE),
-    NMFAlphaClassifier(**LITTLE, lam=3.0, map_iter=5, normalize=False, C=2.0),
     SemiSupervisedNMF(**LITTLE),
     ConstrainedNMF(**LITTLE),
     TransductiveSVM(),
