@@ -140,7 +140,7 @@ def test_a_rise_that_was_taken_back_is_remembered(path, crash_after):
     same(nmf_alpha(SPARSE, 6, **options, checkpoint=path), whole)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.wide), np.float64])
 def test_the_type_is_kept(dtype, path, crash_after):
     X = SPARSE.astype(dtype)
     crash_after(4)
