@@ -10,7 +10,7 @@ import numpy as np
 from marginparts.labels import Labels
 
 #: What is tried for each parameter left to choose.
-LAM_GRID = (1.0, 3.0, 10.0)
+LAM_GRID = (0.3, 1.0, 3.0, 10.0)
 #: Where samples have several labels, many are rare, and the components of rare labels are noisy.
 LAM_GRID_SEVERAL = (0.1, 0.3, 1.0, 3.0)
 MAP_GRID = (5, 15, 40, 100)
