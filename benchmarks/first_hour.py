@@ -27,10 +27,10 @@ import scipy.sparse as sp
 from common import parser
 from marginparts import load
 from marginparts.datasets import data_folder
-from marginparts.folds import folds_of
 from marginparts.labels import encode_labels
-from marginparts.linear_head import fit_head
 from marginparts.scores import f_measure
+from marginparts.selection.folds import folds_of
+from marginparts.svm.head import fit_head
 from records import Table
 
 COLUMNS = ("measured", "seconds", "f_measure", "samples", "peak_mib")

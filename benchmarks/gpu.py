@@ -23,9 +23,9 @@ import triton
 from common import parser
 from marginparts import NMFAlphaClassifier, datasets, margin_directions, nmf_alpha
 from marginparts.backends import get_backend
-from marginparts.backends.torch_gpu import TorchBackend
-from marginparts.factorization import margin_components, recorded
-from marginparts.models.nmf_alpha import NMFAlphaProblem
+from marginparts.backends.gpu.backend import TorchBackend
+from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.solve.factorize import margin_components, recorded
 from marginparts.weighting import l2_log
 from records import Table
 

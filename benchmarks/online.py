@@ -86,7 +86,7 @@ def pass_over(
 
 def kept(model: OnlineNMFAlphaClassifier) -> int:
     """Return the bytes of a model's file before it is packed: all that is kept of a stream."""
-    from marginparts.model_file._encode import encode
+    from marginparts.app.model_file._encode import encode
 
     return sum(array.nbytes for array in encode(model).arrays.values())
 

@@ -23,8 +23,8 @@ import scipy.sparse as sp
 
 from common import parser
 from marginparts import nmf_alpha, open_rows
-from marginparts.models.nmf_alpha import NMFAlphaProblem
-from marginparts.row_blocks._limits import bytes_of, shown
+from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.rows.disk._limits import bytes_of, shown
 from records import Table
 
 COLUMNS = (

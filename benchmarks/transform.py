@@ -14,7 +14,7 @@ import peers
 from common import loss, parser, race, seconds_to, start, times_of, warm_up
 from corpora import DESCRIBED, described, news_counts
 from marginparts import nmf_alpha
-from marginparts.factorization import map_rows, parts_of
+from marginparts.solve.factorize import map_rows, parts_of
 from records import Table
 
 COLUMNS = (

@@ -16,8 +16,8 @@ import numba
 from common import Times, parser, per_iteration, race, start, warm_up
 from corpora import DESCRIBED, Corpus, news_counts, partly_labeled
 from marginparts import margin_directions, nmf_alpha
-from marginparts.backends.numba_cpu import SparseMatrix
-from marginparts.factorization import margin_components
+from marginparts.backends.cpu.backend import SparseMatrix
+from marginparts.solve.factorize import margin_components
 from peers import begin
 from records import Table
 from updates import updates_of

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from c_loop import CMatrix, library
-from marginparts.backends.numba_cpu import NumbaBackend, SparseMatrix
+from marginparts.backends.cpu.backend import NumbaBackend, SparseMatrix
 
 
 class Update:

@@ -4,8 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts.backends import get_backend
-from marginparts.factorization import margin_components
-from marginparts.models.nmf_alpha import NMFAlphaProblem
+from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.solve.factorize import margin_components
 
 
 def problem_of(X, S, lam, backend="reference"):

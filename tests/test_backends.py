@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts.backends import Also, Plus, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
-from marginparts.backends._numba_kernels import row_tasks
+from marginparts.backends.cpu.kernels import row_tasks
 from oracle import BACKENDS, KINDS, eq_2, make_case
 
 backends = pytest.mark.parametrize("backend", BACKENDS)
@@ -138,7 +138,7 @@ def test_any_rank_will_do(backend):
 @pytest.mark.parametrize("gauge", [False, True])
 @dtypes
 def test_a_large_factor_is_gathered_from_in_pieces(monkeypatch, dtype, rtol, gauge):
-    from marginparts.backends import numba_cpu
+    from marginparts.backends.cpu import backend as numba_cpu
 
     X, A, B = (M.astype(dtype) for M in data((300, 40), r=7))
     A[::5, 2] = 0
@@ -210,15 +210,15 @@ def test_a_prepared_matrix_multiplies_and_transposes(backend):
 @pytest.fixture
 def large_is_dense(monkeypatch):
     """Let the numba backend treat small dense matrices as it does large ones."""
-    from marginparts.backends import numba_cpu
+    from marginparts.backends.cpu import backend as numba_cpu
 
     monkeypatch.setattr(numba_cpu, "_SMALL_DENSE", 0)
 
 
 @pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
 def test_numba_keeps_a_dense_matrix_only_if_it_is_large_and_full(large_is_dense, monkeypatch):
-    from marginparts.backends import numba_cpu
-    from marginparts.backends.numba_cpu import SparseMatrix
+    from marginparts.backends.cpu import backend as numba_cpu
+    from marginparts.backends.cpu.backend import SparseMatrix
 
     kernels = get_backend("numba")
     X, _, _ = data((20, 20), density=1.0)

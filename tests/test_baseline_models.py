@@ -10,10 +10,10 @@ from scipy.optimize import nnls
 
 from marginparts import ConstrainedNMF, SemiSupervisedNMF
 from marginparts.backends import get_backend
-from marginparts.models.least_squares import LeastSquaresMap, squared_error, squared_norm
-from marginparts.models.lee2010 import Lee2010Problem
-from marginparts.models.liu_wu2010 import LiuWu2010Problem
-from marginparts.solver import minimize
+from marginparts.losses.least_squares import LeastSquaresMap, squared_error, squared_norm
+from marginparts.losses.lee2010 import Lee2010Problem
+from marginparts.losses.liu_wu2010 import LiuWu2010Problem
+from marginparts.solve.loop import minimize
 from oracle import BACKENDS, KINDS
 
 backends = pytest.mark.parametrize("backend", BACKENDS)

@@ -78,7 +78,7 @@ def test_single_precision_is_kept():
 
 @pytest.mark.extra
 def test_torch_tensors_can_be_cut():
-    torch_gpu = pytest.importorskip("marginparts.backends.torch_gpu")
+    torch_gpu = pytest.importorskip("marginparts.backends.gpu.backend")
     X, S = problem()
     blocked = BlockedBackend(torch_gpu.TorchBackend("cpu"), cut=15)
     assert_equal_runs(

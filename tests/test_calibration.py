@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
 
 from marginparts import NMFAlphaClassifier
-from marginparts.calibration import ENOUGH, calibrate
 from marginparts.labels import encode_labels
+from marginparts.svm.calibration import ENOUGH, calibrate
 
 
 def drawn(values, p, rng):

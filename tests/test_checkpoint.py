@@ -26,10 +26,10 @@ from marginparts import (
     SemiSupervisedNMF,
     Stop,
     nmf_alpha,
-    solver,
 )
-from marginparts._files import FileProblemError
 from marginparts.checkpoint import _file, _logbook
+from marginparts.files.atomic import FileProblemError
+from marginparts.solve import loop as solver
 from survival import CASES, campaign
 
 RNG = np.random.default_rng(0)
@@ -111,7 +111,7 @@ def test_a_fit_on_a_gpu_goes_on_to_the_same_bits(name, kind, path, crash_after):
     """Where there is no GPU, Triton's interpreter runs the kernels: slowly, so there is little."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("triton", reason="triton is not installed")
-    from marginparts.backends.torch_gpu import TorchBackend
+    from marginparts.backends.gpu.backend import TorchBackend
 
     gpu = torch.cuda.is_available()
     size = (30, 20) if gpu else (5, 4)
@@ -375,7 +375,7 @@ def test_a_full_disk_stops_the_checkpoints_and_not_the_fit(stage, path, monkeypa
     if stage == "fsync":
         monkeypatch.setattr(os, "fsync", full)
     else:
-        monkeypatch.setattr("marginparts._archive._Summed.write", full)
+        monkeypatch.setattr("marginparts.files.archive._Summed.write", full)
     with pytest.warns(UserWarning, match="the disk is full; the fit goes on") as warned:
         found = nmf_alpha(DENSE, 3, random_state=0, max_iter=20, checkpoint=often(path))
     assert len(warned) == 1
@@ -545,7 +545,8 @@ def test_the_command_ends_well_after_a_signal_and_goes_on(
 ):
     from typer.testing import CliRunner
 
-    from marginparts import fitting, load
+    from marginparts import load
+    from marginparts.app import fitting
     from marginparts.cli import app
 
     fit_model = fitting.fit_model

@@ -25,8 +25,6 @@ from marginparts import (
     nmf_alpha,
 )
 from marginparts.datasets import load_digits_49, load_docstrings
-from marginparts.factorization import map_rows
-from marginparts.geometry import gram_root
 from marginparts.selection import (
     C_GRID,
     DIRECTION_GRID_UNSCALED,
@@ -34,6 +32,8 @@ from marginparts.selection import (
     LAM_GRID_UNSCALED,
     MAP_GRID,
 )
+from marginparts.solve.factorize import map_rows
+from marginparts.solve.geometry import gram_root
 
 CLASSIFIERS = [NMFAlphaClassifier, TransductiveSVM]
 GIVEN = {"lam": 2.0, "C": 3.0, "map_iter": 7, "normalize": False}

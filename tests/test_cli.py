@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from marginparts import __version__, datasets, demo
+from marginparts import __version__, datasets
+from marginparts.app import demo
 from marginparts.cli import app
 
 

@@ -23,10 +23,10 @@ from marginparts import (
     nmf_alpha,
 )
 from marginparts.backends import get_backend
-from marginparts.backends.numba_cpu import NumbaBackend
-from marginparts.cluster._calls import ClusterError, Workers
-from marginparts.cluster._lost_rows import LostRows, Margin, found_again
-from marginparts.cluster._shard import Spec
+from marginparts.backends.cpu.backend import NumbaBackend
+from marginparts.rows.dask._calls import ClusterError, Workers
+from marginparts.rows.dask._lost_rows import LostRows, Margin, found_again
+from marginparts.rows.dask._shard import Spec
 from realdata import REAL, real_data
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -229,7 +229,7 @@ def test_workers_forget_a_fit_that_is_over(client):
 
 
 def _shards_kept():
-    from marginparts.cluster import _shard
+    from marginparts.rows.dask import _shard
 
     return len(_shard._shards)
 
@@ -348,7 +348,7 @@ def test_blocks_are_shared_out_by_nonzeros_and_rows():
 
 
 def _lose_blocks():
-    from marginparts.cluster import _shard
+    from marginparts.rows.dask import _shard
 
     for shard in _shard._shards.values():
         for number in list(shard.blocks)[:1]:

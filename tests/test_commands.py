@@ -50,7 +50,7 @@ COLUMNS = [word for kind in WORDS.values() for word in kind]
 @pytest.fixture(autouse=True)
 def without_other_rivals(monkeypatch):
     """Leave out the rivals that `test_evaluation.py` is about: they take longer than a fit here."""
-    monkeypatch.setattr("marginparts.evaluation._FEW_LABELS", 0)
+    monkeypatch.setattr("marginparts.app.evaluation._FEW_LABELS", 0)
 
 
 def run(*args):
@@ -635,7 +635,7 @@ def test_a_bad_model_is_refused_with_one_sentence(fitted, tmp_path, command):
 
 
 def test_a_model_of_a_later_version_is_refused(fitted, tmp_path, monkeypatch):
-    from marginparts import model_file
+    from marginparts.app import model_file
 
     table, model = fitted
     later = tmp_path / "later"
@@ -685,7 +685,9 @@ def test_a_full_disk_is_one_sentence_and_leaves_what_was_there(fitted, tmp_path,
     for name in names:
         (tmp_path / name).write_text("as it was")
     real = os.fdopen
-    monkeypatch.setattr("marginparts._files.os.fdopen", lambda *a, **k: FullDisk(real(*a, **k)))
+    monkeypatch.setattr(
+        "marginparts.files.atomic.os.fdopen", lambda *a, **k: FullDisk(real(*a, **k))
+    )
     said = [
         refused("fit", table, *COLUMNS_OF, *QUICK, "--out", tmp_path / "m.model"),
         refused("predict", model, table, "--out", tmp_path / "p.csv"),
@@ -710,7 +712,7 @@ def process(*args, **options):
 
 @pytest.mark.parametrize("stage", ["choosing", "parts"])
 def test_ctrl_c_keeps_the_best_so_far(fitted, tmp_path, monkeypatch, stage):
-    from marginparts import fitting
+    from marginparts.app import fitting
 
     table, _ = fitted
     seen = []
@@ -739,7 +741,8 @@ def test_ctrl_c_keeps_the_best_so_far(fitted, tmp_path, monkeypatch, stage):
 
 
 def test_ctrl_c_while_reading_leaves_nothing(fitted, tmp_path, monkeypatch):
-    from marginparts import cli, readers
+    from marginparts import cli
+    from marginparts.app import readers
 
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts import margin_directions
-from marginparts._online_duals import online_duals
-from marginparts.dual_svm import DualProblem, solve_duals
+from marginparts.svm._perceptrons import online_duals
+from marginparts.svm.duals import DualProblem, solve_duals
 from oracle import KINDS, primal_svm
 
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import LinearSVC
 
-from marginparts.dual_svm import DualProblem, solve_duals
+from marginparts.svm.duals import DualProblem, solve_duals
 from oracle import KINDS, primal_svm
 
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from marginparts import NMFAlphaCV, evaluation, rivals
-from marginparts.evaluation import Rated, compare
-from marginparts.folds import folds_of
+from marginparts import NMFAlphaCV
+from marginparts.app import evaluation
+from marginparts.app.evaluation import Rated, compare
+from marginparts.app.report._payload import headline_sentence
 from marginparts.labels import encode_labels
-from marginparts.report._payload import headline_sentence
+from marginparts.rivals.contest import contest as rivals
+from marginparts.selection.folds import folds_of
 
 
 def fitted(X, y, **options):

@@ -30,7 +30,7 @@ from marginparts.experiments.runner import run_unit, run_units
 from marginparts.experiments.scoring import Board, Parts, Search, score_all
 from marginparts.experiments.store import Store, StoreError
 from marginparts.labels import UNKNOWN, encode_labels
-from marginparts.linear_head import fit_head
+from marginparts.svm.head import fit_head
 
 SMALL = Grid(
     lams=(1.0, 10.0), lam=3.0, literal_lam=30.0, lda_inputs=(5, 20), map_iter=5, max_iter=20,

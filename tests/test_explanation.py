@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from marginparts import NMFAlphaClassifier
-from marginparts.explanation import contributions
+from marginparts.app.explanation import contributions
 
 
 def blocks(seed=0, n=60):

@@ -8,12 +8,12 @@ from sklearn import metrics
 from sklearn.svm import LinearSVC
 
 from marginparts import NMFAlphaClassifier, NMFAlphaCV, TransductiveSVM
-from marginparts._newton_svm import squared_hinge_weights
-from marginparts.class_weights import task_weights
 from marginparts.labels import encode_labels
-from marginparts.linear_head import fit_head
 from marginparts.scores import quality
-from marginparts.thresholds import choose_thresholds
+from marginparts.svm._newton import squared_hinge_weights
+from marginparts.svm.class_weights import task_weights
+from marginparts.svm.head import fit_head
+from marginparts.svm.thresholds import choose_thresholds
 
 
 def rare(n=1200, labeled=500, seed=0):

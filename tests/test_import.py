@@ -61,7 +61,7 @@ def test_public_names_are_listed_and_found():
 
 def test_a_public_name_is_the_same_from_its_own_module():
     from marginparts.estimators import NMFAlpha
-    from marginparts.factorization import nmf_alpha
+    from marginparts.solve.factorize import nmf_alpha
 
     assert marginparts.NMFAlpha is NMFAlpha
     assert marginparts.nmf_alpha is nmf_alpha
@@ -78,8 +78,8 @@ from marginparts import NMFAlpha
 X = sp.csr_array(np.random.default_rng(0).random((20, 6)))
 NMFAlpha(3, max_iter=5, random_state=0).fit(X, np.arange(20) % 2).transform(X)
 
-from marginparts import _dual_cd
-from marginparts.backends import _numba_kernels
+from marginparts.svm import _dual_cd
+from marginparts.backends.cpu import kernels as _numba_kernels
 used = [
     kernel
     for module in (_dual_cd, _numba_kernels)

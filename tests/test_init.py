@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts import class_start, nmf_alpha
-from marginparts.init import mean_entry, nndsvd_start, random_start, uniform_rows
+from marginparts.solve.start import mean_entry, nndsvd_start, random_start, uniform_rows
 from marginparts.validation import seed_of
 from oracle import KINDS, make_case
 

@@ -21,8 +21,8 @@ from marginparts import (
     load,
     save,
 )
+from marginparts.app.report._payload import _question_names
 from marginparts.labels import Labels, encode_labels
-from marginparts.report._payload import _question_names
 
 NAN = float("nan")
 

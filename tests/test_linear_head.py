@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import LinearSVC
 
-from marginparts import linear_head
-from marginparts._newton_svm import squared_hinge_weights
 from marginparts.labels import Labels, encode_labels
-from marginparts.linear_head import fit_head
+from marginparts.svm import head as linear_head
+from marginparts.svm._newton import squared_hinge_weights
+from marginparts.svm.head import fit_head
 
 
 def problem(n, q, seed, noise=0.5):

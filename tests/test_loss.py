@@ -9,9 +9,9 @@ from marginparts import ConstrainedNMF, NMFAlpha, SemiSupervisedNMF, Stop, nmf_a
 from marginparts.backends import get_backend
 from marginparts.checkpoint._position import noted, position_of
 from marginparts.datasets import load_digits_49
-from marginparts.factorization import map_rows, margin_components
-from marginparts.models.nmf_alpha import NMFAlphaProblem
-from marginparts.solver import Position
+from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.solve.factorize import map_rows, margin_components
+from marginparts.solve.loop import Position
 from oracle import BACKENDS, KINDS, eq_14
 
 NO_MARGIN = np.zeros((30, 2))

@@ -21,21 +21,22 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, clone
 
-from marginparts import _archive, estimators
-from marginparts._files import FileProblemError
+from marginparts import estimators
 from marginparts._types import Check, Stop
+from marginparts.app.evaluation import Rated
+from marginparts.app.model import Card, Model, PathStep
+from marginparts.app.model_file import _registry as registry
+from marginparts.app.model_file import load, save
+from marginparts.app.model_file._decode import decode
+from marginparts.app.model_file._encode import CannotKeepError, encode
+from marginparts.app.model_file._registry import register
+from marginparts.app.preparation import prepare_texts
+from marginparts.app.readers import Layout
 from marginparts.backends import get_backend
 from marginparts.datasets import load_digits_49
 from marginparts.estimators import NMFAlpha, NMFAlphaClassifier, TransductiveSVM
-from marginparts.evaluation import Rated
-from marginparts.model import Card, Model, PathStep
-from marginparts.model_file import _registry as registry
-from marginparts.model_file import load, save
-from marginparts.model_file._decode import decode
-from marginparts.model_file._encode import CannotKeepError, encode
-from marginparts.model_file._registry import register
-from marginparts.preparation import prepare_texts
-from marginparts.readers import Layout
+from marginparts.files import archive as _archive
+from marginparts.files.atomic import FileProblemError
 from marginparts.selection import Setting
 
 
@@ -307,7 +308,7 @@ def outcome(model, method, X):
 def test_it_predicts_the_same_in_another_process(classifier, digits, path):
     code = (
         "import sys, numpy as np\n"
-        "from marginparts.model_file import load, save\n"
+        "from marginparts.app.model_file import load, save\n"
         "values = load(sys.argv[1]).decision_function(np.load(sys.argv[2]))\n"
         "np.save(sys.argv[3], values)\n"
         "save(load(sys.argv[1]), sys.argv[4])\n"
@@ -863,7 +864,7 @@ def test_strange_members_never_raise_anything_else(path):
 def test_opening_imports_and_runs_nothing(path):
     code = (
         "import sys, encodings.cp437\n"  # the standard library's, for names in zip archives
-        "from marginparts.model_file import load\n"
+        "from marginparts.app.model_file import load\n"
         "seen = []\n"
         "def hook(event, args):\n"
         "    if event in ('exec', 'compile', 'import', 'pickle.find_class', 'subprocess.Popen'):\n"

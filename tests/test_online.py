@@ -14,18 +14,18 @@ from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
 from marginparts import NMFAlphaClassifier, OnlineNMFAlphaClassifier, load, save
-from marginparts._online_duals import online_duals
 from marginparts.backends import get_backend
 from marginparts.datasets import load_docstrings
 from marginparts.directions import hellinger
-from marginparts.factorization import factorize, map_rows, parts_of, start_from
 from marginparts.labels import Labels
-from marginparts.models.nmf_alpha import NMFAlphaProblem
-from marginparts.models.stream import StreamProblem
+from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.losses.stream import StreamProblem
 from marginparts.online import Rows, Settings, Stream
 from marginparts.online._learner import directions_of, learn, signs_of
 from marginparts.online._past import scaled_margins, statistics
-from marginparts.solver import minimize
+from marginparts.solve.factorize import factorize, map_rows, parts_of, start_from
+from marginparts.solve.loop import minimize
+from marginparts.svm._perceptrons import online_duals
 
 BACKENDS = ["reference", "numba"]
 D = 12
@@ -116,7 +116,7 @@ def test_a_past_is_nothing_but_r_more_samples(backend):
 def test_the_gpu_backend_takes_the_same_step():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("triton", reason="triton is not installed")
-    from marginparts.backends.torch_gpu import TorchBackend
+    from marginparts.backends.gpu.backend import TorchBackend
 
     gpu = TorchBackend("cuda" if torch.cuda.is_available() else "cpu")
     found = []

@@ -12,8 +12,8 @@ import scipy.io
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from marginparts._files import FileProblemError
-from marginparts.readers import Layout, open_source, read_all, settle_minus_one, targets
+from marginparts.app.readers import Layout, open_source, read_all, settle_minus_one, targets
+from marginparts.files.atomic import FileProblemError
 
 TEXTS = ["a b", "", "c,d", 'say "hi"', "two\nlines", "é ü", "x"]
 KINDS = ["p", "q", "", "p", "q", "", "p"]
@@ -259,7 +259,7 @@ def test_decimal_commas_between_semicolons(tmp_path):
 
 
 def test_a_wide_table_is_read_in_fewer_rows_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("marginparts.readers._tables._MOST_CELLS", 6)
+    monkeypatch.setattr("marginparts.app.readers._tables._MOST_CELLS", 6)
     source = open_source(write(tmp_path / "t.csv", NUMBERS), label="y")
     assert [len(batch.labels) for batch in source.batches()] == [2, 1]
 

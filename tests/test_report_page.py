@@ -13,7 +13,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from marginparts.report._page import SECTIONS, render
+from marginparts.app.report._page import SECTIONS, render
 from report_payloads import NASTY, image_payload, least_payload, nasty_payload, text_payload
 
 PAYLOADS = {
@@ -96,7 +96,7 @@ def test_the_policy_allows_the_own_style_and_script_only():
 
 
 def test_the_script_makes_no_markup_from_text():
-    script = (files("marginparts.report") / "page.js").read_text("utf-8")
+    script = (files("marginparts.app.report") / "page.js").read_text("utf-8")
     for word in (
         "innerHTML",
         "outerHTML",
@@ -107,7 +107,7 @@ def test_the_script_makes_no_markup_from_text():
     ):
         assert word not in script
     assert "</script" not in script
-    assert "</style" not in (files("marginparts.report") / "page.css").read_text("utf-8")
+    assert "</style" not in (files("marginparts.app.report") / "page.css").read_text("utf-8")
 
 
 def test_texts_cannot_break_out():
@@ -198,7 +198,7 @@ def contrast(one, other):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_contrast_is_enough_to_read(dark):
-    css = (files("marginparts.report") / "page.css").read_text("utf-8")
+    css = (files("marginparts.app.report") / "page.css").read_text("utf-8")
     pairs = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", css)
     color = {name: both[dark] for name, *both in pairs}
     grounds = ["paper", "card"]

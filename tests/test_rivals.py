@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.semi_supervised import LabelSpreading
 
-from marginparts.label_spreading import find_neighbors, spread_values
 from marginparts.labels import encode_labels
-from marginparts.naive_bayes import fit_naive_bayes, naive_bayes_values
+from marginparts.rivals.label_spreading import find_neighbors, spread_values
+from marginparts.rivals.naive_bayes import fit_naive_bayes, naive_bayes_values
 
 
 @pytest.fixture(scope="module")

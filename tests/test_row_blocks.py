@@ -18,11 +18,10 @@ from marginparts import (
     nmf_alpha_path,
     open_rows,
 )
-from marginparts._files import FileProblemError
-from marginparts.init import label_start, random_start
+from marginparts.files.atomic import FileProblemError
 from marginparts.labels import encode_labels
-from marginparts.row_blocks import RowBlocks, StoredRows
-from marginparts.row_blocks._limits import (
+from marginparts.rows.disk import RowBlocks, StoredRows
+from marginparts.rows.disk._limits import (
     LIBRARIES,
     MIB,
     Problem,
@@ -30,6 +29,7 @@ from marginparts.row_blocks._limits import (
     planned,
     smallest_limit,
 )
+from marginparts.solve.start import label_start, random_start
 
 N, D, R = 90, 31, 5
 LIMIT = "1GB"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from marginparts import folds, selection
-from marginparts.folds import labeled_folds
+from marginparts import selection
 from marginparts.labels import encode_labels
 from marginparts.recipe import Recipe
-from marginparts.selection import DEFAULT, Grid, Setting, _choosing, choose
+from marginparts.selection import DEFAULT, Grid, Setting, _choosing, choose, folds
+from marginparts.selection.folds import labeled_folds
 
 SMALL = Grid((3,), lam=(1.0, 10.0), map_iter=(5, 15), normalize=(True,), C=(0.1, 1.0, 10.0))
 

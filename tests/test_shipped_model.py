@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from marginparts import NMFAlphaClassifier, NMFAlphaCV
-from marginparts.folds import folds_of
 from marginparts.labels import encode_labels
 from marginparts.recipe import Recipe
 from marginparts.scores import quality
+from marginparts.selection.folds import folds_of
 
 KINDS = ("binary", "multiway", "multilabel")
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts import Stop
 from marginparts._types import Step
-from marginparts.solver import WARM_UP, WINDOW, Momentum, chosen, minimize
+from marginparts.solve.loop import WARM_UP, WINDOW, Momentum, chosen, minimize
 
 
 class Fake:

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 
 from marginparts import NMFAlpha, nmf_alpha
 from marginparts.backends import Also, Plus, SweepingBackend, get_backend
-from marginparts.factorization import map_rows, map_rows_each
+from marginparts.solve.factorize import map_rows, map_rows_each
 from oracle import BACKENDS, coordinate_sweep, make_case
 from problems import problem_of
 

@@ -22,10 +22,10 @@ from marginparts.backends.reference import ReferenceBackend
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
-torch_gpu = pytest.importorskip("marginparts.backends.torch_gpu")
-torch_dense = pytest.importorskip("marginparts.backends._torch_dense")
-torch_sparse = pytest.importorskip("marginparts.backends._torch_sparse")
-torch_streams = pytest.importorskip("marginparts.backends._torch_streams")
+torch_gpu = pytest.importorskip("marginparts.backends.gpu.backend")
+torch_dense = pytest.importorskip("marginparts.backends.gpu.dense")
+torch_sparse = pytest.importorskip("marginparts.backends.gpu.sparse")
+torch_streams = pytest.importorskip("marginparts.backends.gpu.streams")
 
 pytestmark = pytest.mark.extra
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts.labels import encode_labels
-from marginparts.transduction import transductive_weights
+from marginparts.svm.transductive import transductive_weights
 from oracle import KINDS, primal_svm
 
 kinds = pytest.mark.parametrize("kind", KINDS)

@@ -5,17 +5,11 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from marginparts import (
-    ConstrainedNMF,
-    NMFAlpha,
-    SemiSupervisedNMF,
-    factorization,
-    margin_directions,
-    nmf_alpha,
-)
+from marginparts import ConstrainedNMF, NMFAlpha, SemiSupervisedNMF, margin_directions, nmf_alpha
 from marginparts.backends import get_backend
-from marginparts.dual_svm import DualProblem, solve_duals
-from marginparts.factorization import map_rows
+from marginparts.solve import factorize as factorization
+from marginparts.solve.factorize import map_rows
+from marginparts.svm.duals import DualProblem, solve_duals
 from oracle import BACKENDS, KINDS, eq_14, make_case, paper_updates
 
 backends = pytest.mark.parametrize("backend", BACKENDS)

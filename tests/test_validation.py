@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-import marginparts._dual_cd
+import marginparts.svm._dual_cd
 from marginparts import (
     ConstrainedNMF,
     NMFAlpha,
@@ -16,7 +16,7 @@ from marginparts import (
     margin_directions,
     nmf_alpha,
 )
-from marginparts.backends.numba_cpu import NumbaBackend
+from marginparts.backends.cpu.backend import NumbaBackend
 from marginparts.validation import check_matrix
 
 N, D = 20, 6
@@ -43,7 +43,7 @@ def no_work(monkeypatch):
     def work(*args, **kwargs):
         pytest.fail("work began before the input was refused")
 
-    monkeypatch.setattr(marginparts._dual_cd, "solve_all", work)
+    monkeypatch.setattr(marginparts.svm._dual_cd, "solve_all", work)
     monkeypatch.setattr(NumbaBackend, "prepare", work)
 
 

@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 from marginparts import margin_directions, nmf_alpha, nmf_alpha_path
-from marginparts.backends import _numba_kernels, numba_cpu
-from marginparts.backends.numba_cpu import NumbaBackend
+from marginparts.backends.cpu import backend as numba_cpu
+from marginparts.backends.cpu import kernels as _numba_kernels
+from marginparts.backends.cpu.backend import NumbaBackend
 from marginparts.datasets import load_docstrings
-from marginparts.factorization import map_rows, margin_components
+from marginparts.solve.factorize import map_rows, margin_components
 from oracle import BACKENDS
 
 pytestmark = pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
@@ -53,7 +54,7 @@ def test_an_iteration_goes_over_the_data_once_for_each_factor(
     documents, solver, supervised, monkeypatch
 ):
     X, _, S = documents
-    monkeypatch.setattr("marginparts.solver._SMALL", 100_000)  # these factors are larger
+    monkeypatch.setattr("marginparts.solve.loop._SMALL", 100_000)  # these factors are larger
     backend = Counting()
     result = nmf_alpha(
         X, 16, S=S if supervised else None, solver=solver, random_state=0, max_iter=20, tol=0,
@@ -91,7 +92,7 @@ def test_a_path_makes_transposes_and_margin_components_once(documents, monkeypat
 
     row_tasks = _numba_kernels.row_tasks
     monkeypatch.setattr(numba_cpu.kernels, "row_tasks", counted_tasks)
-    monkeypatch.setattr("marginparts.factorization.margin_components", counted_components)
+    monkeypatch.setattr("marginparts.solve.factorize.margin_components", counted_components)
     path = nmf_alpha_path(X, 8, S=S, lams=(0.3, 1, 3, 10), random_state=0, max_iter=3, tol=0)
     assert len(path) == 4
     assert len(products) == 1

@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from marginparts._files import FileProblemError
-from marginparts.writers import open_array_writer, open_table_writer
+from marginparts.app.writers import open_array_writer, open_table_writer
+from marginparts.files.atomic import FileProblemError
 
 
 def written(path, *batches):

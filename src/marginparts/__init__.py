@@ -13,6 +13,7 @@ from marginparts._version import __version__
 if TYPE_CHECKING:
     from marginparts import datasets
     from marginparts._types import Progress, Result, Stop
+    from marginparts.app.model_file import load, save
     from marginparts.checkpoint import Checkpoint
     from marginparts.directions import margin_directions
     from marginparts.estimators import (
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
         SemiSupervisedNMF,
         TransductiveSVM,
     )
-    from marginparts.factorization import nmf_alpha, nmf_alpha_path
-    from marginparts.init import class_start
-    from marginparts.model_file import load, save
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
     from marginparts.plots import plot_choice, plot_components, plot_loss, plot_path, top_words
-    from marginparts.row_blocks import open_rows
+    from marginparts.rows.disk import open_rows
+    from marginparts.solve.factorize import nmf_alpha, nmf_alpha_path
+    from marginparts.solve.start import class_start
 
 #: The module each public name lives in.
 _HOME = {
@@ -46,17 +46,17 @@ _HOME = {
     "SemiSupervisedNMF": "estimators",
     "Stop": "_types",
     "TransductiveSVM": "estimators",
-    "class_start": "init",
-    "load": "model_file",
+    "class_start": "solve.start",
+    "load": "app.model_file",
     "margin_directions": "directions",
-    "nmf_alpha": "factorization",
-    "nmf_alpha_path": "factorization",
-    "open_rows": "row_blocks",
+    "nmf_alpha": "solve.factorize",
+    "nmf_alpha_path": "solve.factorize",
+    "open_rows": "rows.disk",
     "plot_choice": "plots",
     "plot_components": "plots",
     "plot_loss": "plots",
     "plot_path": "plots",
-    "save": "model_file",
+    "save": "app.model_file",
     "top_words": "plots",
 }
 

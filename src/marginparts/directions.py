@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
-from marginparts._by_rows import OutOfCore
 from marginparts._types import Array
-from marginparts.class_weights import ClassWeight, check_class_weight, task_weights
-from marginparts.dual_svm import DualProblem, solve_duals
 from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
-from marginparts.scaling import row_lengths
-from marginparts.transduction import transductive_weights
+from marginparts.rows.base import OutOfCore
+from marginparts.solve.scaling import row_lengths
+from marginparts.svm.class_weights import ClassWeight, check_class_weight, task_weights
+from marginparts.svm.duals import DualProblem, solve_duals
+from marginparts.svm.transductive import transductive_weights
 from marginparts.validation import check_matrix, check_option, check_positive, seed_of
 
 SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "class")
@@ -282,7 +282,7 @@ def _own_duals(source: Source, rows: Any, signs: NDArray[np.float64]) -> Array:
 
 
 def _online(rows: Any, signs: NDArray[np.float64], source: str, longest: Array, seed: int) -> Array:
-    from marginparts._online_duals import online_duals
+    from marginparts.svm._perceptrons import online_duals
 
     rng = np.random.default_rng(seed)
     order = np.concatenate([rng.permutation(len(signs)) for _ in range(_EPOCHS)])

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from marginparts._types import Callback, Result
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook
-from marginparts.class_weights import ClassWeight
 from marginparts.directions import Directions, Source, find_directions
-from marginparts.factorization import factorize_path, start_from
 from marginparts.labels import Labels
+from marginparts.solve.factorize import factorize_path, start_from
+from marginparts.svm.class_weights import ClassWeight
 
 
 class Recipe(NamedTuple):

@@ -186,7 +186,7 @@ def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
     if name in ("torch", "torch-half"):
         return _torch_backend(half=name == "torch-half")
     if name == "numba":
-        from marginparts.backends import numba_cpu
+        from marginparts.backends.cpu import backend as numba_cpu
 
         return numba_cpu.NumbaBackend()
     if name == "reference":
@@ -214,7 +214,7 @@ def _torch_backend(half: bool) -> Backend:
     try:
         import torch
 
-        from marginparts.backends import torch_gpu
+        from marginparts.backends.gpu import backend as torch_gpu
     except ImportError as error:
         raise ImportError(
             "backend='torch' needs torch and triton: pip install 'marginparts[gpu]'."

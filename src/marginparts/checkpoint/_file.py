@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from marginparts._archive import Archive, damage, write_archive
-from marginparts._files import FileProblemError, problems_with, written_beside
 from marginparts._version import __version__
 from marginparts.checkpoint._position import Notes
+from marginparts.files.archive import Archive, damage, write_archive
+from marginparts.files.atomic import FileProblemError, problems_with, written_beside
 
 KIND, FORMAT = "checkpoint", "marginparts-checkpoint"
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from marginparts._files import FileProblemError, check_destination, remove_leftovers
 from marginparts._types import Array
 from marginparts.checkpoint._file import Content, read_checkpoint, write_checkpoint
 from marginparts.checkpoint._fingerprint import differences
 from marginparts.checkpoint._interruption import Interruption
 from marginparts.checkpoint._policy import Checkpoint
 from marginparts.checkpoint._position import Notes, noted, position_of
-from marginparts.solver import Keeper, Position
+from marginparts.files.atomic import FileProblemError, check_destination, remove_leftovers
+from marginparts.solve.loop import Keeper, Position
 
 #: Writing may take one second in so many.
 _SHARE = 20

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginparts._types import Array, Check, Stop
-from marginparts.solver import Momentum, Position
+from marginparts.solve.loop import Momentum, Position
 
 
 class Notes(NamedTuple):

@@ -40,8 +40,8 @@ def refuse(sentence: str) -> NoReturn:
 @contextmanager
 def sentences() -> Iterator[None]:
     """Turn what is wrong with a file or an option into one sentence and exit code 2."""
-    from marginparts._files import FileProblemError
-    from marginparts.preparation import PreparationError
+    from marginparts.app.preparation import PreparationError
+    from marginparts.files.atomic import FileProblemError
 
     try:
         yield
@@ -56,9 +56,9 @@ def sentences() -> Iterator[None]:
 
 def load_model(path: Path) -> Any:
     """Return the model in a file, whatever wrote it."""
-    from marginparts._files import FileProblemError
-    from marginparts.model import Model
-    from marginparts.model_file import load
+    from marginparts.app.model import Model
+    from marginparts.app.model_file import load
+    from marginparts.files.atomic import FileProblemError
 
     model = load(path)
     if not isinstance(model, Model):
@@ -77,7 +77,7 @@ def show(text: str, *, quiet: bool = False) -> None:
 
 def print_json(found: Any) -> None:
     """Print plain values as JSON, which knows no NaN."""
-    from marginparts.writers import plain
+    from marginparts.app.writers import plain
 
     text = json.dumps(plain(found), indent=2, ensure_ascii=False, allow_nan=False, default=str)
     typer.echo(text)
@@ -85,7 +85,7 @@ def print_json(found: Any) -> None:
 
 def refuse_same(source: Path | None, target: Path | None) -> None:
     """Refuse to write over the file that is read."""
-    from marginparts._files import FileProblemError
+    from marginparts.files.atomic import FileProblemError
 
     if source and target and source.exists() and target.exists() and source.samefile(target):
         raise FileProblemError(f"{target} is the file that is read; give --out another name.")

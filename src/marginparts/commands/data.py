@@ -121,7 +121,7 @@ def example(
     Example: marginparts data example docs.csv
     """
     from marginparts import datasets
-    from marginparts.writers import open_table_writer
+    from marginparts.app.writers import open_table_writer
 
     with sentences():
         docs = datasets.load_docstrings()

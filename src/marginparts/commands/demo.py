@@ -28,8 +28,8 @@ def demo(
     or two on two cores and needs no download. It ends with a page that shows what NMF-alpha has
     learned about the digits.
     """
-    from marginparts._files import check_destination, written_beside
-    from marginparts.demo import METHODS, Score, compare, demo_page, tasks
+    from marginparts.app.demo import METHODS, Score, compare, demo_page, tasks
+    from marginparts.files.atomic import check_destination, written_beside
 
     with sentences():
         check_destination(out)

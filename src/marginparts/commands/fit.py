@@ -26,8 +26,8 @@ from marginparts.commands._console import (
 
 if TYPE_CHECKING:
     from marginparts._types import Progress
-    from marginparts.fitting import Options, Prepared
-    from marginparts.model import Model
+    from marginparts.app.fitting import Options, Prepared
+    from marginparts.app.model import Model
 
 EPILOG = """Examples:
 
@@ -89,7 +89,7 @@ def fit(
                  "ngrams": (1, ngrams)}, weighting,
             )  # fmt: skip
         model, interrupted = _fit(data, wanted, quiet=quiet or as_json)
-        from marginparts.model_file import save
+        from marginparts.app.model_file import save
 
         save(model, model_path)
     _tell(model, model_path, as_json=as_json, quiet=quiet)
@@ -112,7 +112,7 @@ def _end(checkpoint: Path, model_path: Path, interrupted: int | None) -> None:
 
 def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
     """Return where the model goes; find out now, not after the work, that it cannot."""
-    from marginparts._files import FileProblemError, check_destination
+    from marginparts.files.atomic import FileProblemError, check_destination
 
     path = out or Path(file.name.removesuffix(".gz")).with_suffix(".model")
     if checkpoint is not None:
@@ -144,8 +144,8 @@ def _options(
     components: str, lam: str, cost: str, max_iter: int, backend: str, seed: int, path: bool,
     checkpoint: Path | None,
 ) -> Options:  # fmt: skip
+    from marginparts.app.fitting import Options
     from marginparts.backends import get_backend
-    from marginparts.fitting import Options
 
     found = Options(
         _numbers(components, "--components", int), _numbers(lam, "--lam", float),
@@ -193,7 +193,7 @@ def _source_options(
 
 def _stop_words(what: str | None) -> list[str]:
     """Return a known list, or the lines of a file."""
-    from marginparts._files import FileProblemError, problems_with
+    from marginparts.files.atomic import FileProblemError, problems_with
 
     if what is None:
         return []
@@ -217,9 +217,9 @@ def _read(
     weighting: str,
 ) -> Prepared:  # fmt: skip
     """Read samples and labels, and make a matrix of them."""
-    from marginparts.fitting import Prepared
-    from marginparts.preparation import WEIGHTINGS, prepare_matrix, prepare_texts
-    from marginparts.readers import Batch, open_source, read_all, targets
+    from marginparts.app.fitting import Prepared
+    from marginparts.app.preparation import WEIGHTINGS, prepare_matrix, prepare_texts
+    from marginparts.app.readers import Batch, open_source, read_all, targets
 
     if weighting not in ("auto", *WEIGHTINGS):
         refuse(f"--weighting {weighting!r} is unknown; it is one of auto, {', '.join(WEIGHTINGS)}.")
@@ -236,7 +236,7 @@ def _read(
     else:
         preparation, X = prepare_matrix(batch.samples, layout.names, weighting)
     if not (X.nnz if hasattr(X, "nnz") else X.any()):
-        from marginparts._files import FileProblemError
+        from marginparts.files.atomic import FileProblemError
 
         raise FileProblemError(f"All entries of {file} are zero; there is nothing to learn from.")
     return Prepared(X, y, class_names, preparation, layout, file.name)
@@ -260,7 +260,7 @@ def _fit(data: Prepared, wanted: Options, *, quiet: bool) -> tuple[Model, int | 
 
     With a checkpoint, Ctrl-C and SIGTERM end all stages. Returns the signal heard as well.
     """
-    from marginparts.fitting import fit_model
+    from marginparts.app.fitting import fit_model
 
     stopped: set[str] = set()
     kept = wanted.checkpoint is not None
@@ -336,7 +336,7 @@ def notes(model: Model) -> list[str]:
 
 def summary(model: Model) -> str:
     """Say in words what was fitted and how good it is."""
-    from marginparts.report import headline_sentence
+    from marginparts.app.report import headline_sentence
 
     card = model.card
     early = " The search or the fit was ended early." if card.stopped else ""

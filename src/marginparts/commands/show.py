@@ -25,7 +25,7 @@ from marginparts.commands._console import (
 )
 
 if TYPE_CHECKING:
-    from marginparts.model import Model
+    from marginparts.app.model import Model
 
 TOPICS_EPILOG = """Examples:
 
@@ -81,7 +81,7 @@ def _topics(model: Model, n_words: int, n_parts: int) -> list[dict[str, Any]]:
     """Return for each label its parts, each with its words."""
     import numpy as np
 
-    from marginparts.explanation import distinctive, part_weights, top_features
+    from marginparts.app.explanation import distinctive, part_weights, top_features
 
     weights = part_weights(model.classifier)
     components = distinctive(model.classifier.parts_.components_, model.card.shares or None)
@@ -136,9 +136,9 @@ def report(
     How good it is, the parts, which parts speak for which label, the margin, the loss, what was
     tried, and examples. A model that was fitted with --path has a slider over lam.
     """
-    from marginparts._files import check_destination, written_beside
-    from marginparts.readers import open_source
-    from marginparts.report import find_examples, payload_of, render
+    from marginparts.app.readers import open_source
+    from marginparts.app.report import find_examples, payload_of, render
+    from marginparts.files.atomic import check_destination, written_beside
 
     page = out or model.with_suffix(".html").name
     with sentences(), bars(quiet=quiet or as_json) as shown:

@@ -28,8 +28,8 @@ from marginparts.commands._console import (
 )
 
 if TYPE_CHECKING:
-    from marginparts.model import Model
-    from marginparts.readers import Batch
+    from marginparts.app.model import Model
+    from marginparts.app.readers import Batch
 
 DataFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Samples, in any format that 'fit' takes.")
@@ -48,7 +48,7 @@ def _opened(
     out: Path | None,
 ) -> Iterator[tuple[Model, Iterator[Batch]]]:  # fmt: skip
     """Open a model and a file like the one it was fitted to, with a bar over the rows."""
-    from marginparts.readers import open_source
+    from marginparts.app.readers import open_source
 
     refuse_same(file, out)
     refuse_same(model_path, out)
@@ -95,11 +95,11 @@ def predict(
     """
     import numpy as np
 
+    from marginparts.app.model import Decision
+    from marginparts.app.report import as_score
+    from marginparts.app.writers import open_table_writer
     from marginparts.commands._agreement import Agreement
-    from marginparts.model import Decision
-    from marginparts.report import as_score
     from marginparts.scores import score_name
-    from marginparts.writers import open_table_writer
 
     with (
         sentences(),
@@ -215,7 +215,7 @@ def transform(
 
     The .npz holds one array Z, with a row a sample. The other formats keep what identifies a row.
     """
-    from marginparts.writers import (
+    from marginparts.app.writers import (
         ARRAYS,
         TABLES,
         check_ending,
@@ -279,9 +279,9 @@ def suggest_next(
     Those that the model is least sure of, spread over the parts, so that each new label teaches
     something else. Rows that have a label are passed over. Rows count from 1, without the header.
     """
-    from marginparts._files import FileProblemError
-    from marginparts.suggestion import suggest
-    from marginparts.writers import TABLES, check_ending, open_table_writer
+    from marginparts.app.suggestion import suggest
+    from marginparts.app.writers import TABLES, check_ending, open_table_writer
+    from marginparts.files.atomic import FileProblemError
 
     with (
         sentences(),

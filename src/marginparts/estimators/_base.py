@@ -11,15 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from marginparts._by_rows import Elsewhere
 from marginparts._types import Array, Result, Stop
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook, logbook_of
-from marginparts.cluster import as_dask_rows, lazy_on_dask
-from marginparts.factorization import parts_of
-from marginparts.geometry import gram_root
 from marginparts.labels import Labels
-from marginparts.row_blocks import RowBlocks, mapped_by_blocks
+from marginparts.rows.base import Elsewhere
+from marginparts.rows.dask import as_dask_rows, lazy_on_dask
+from marginparts.rows.disk import RowBlocks, mapped_by_blocks
+from marginparts.solve.factorize import parts_of
+from marginparts.solve.geometry import gram_root
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,

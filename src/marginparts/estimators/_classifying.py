@@ -11,10 +11,10 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from marginparts._by_rows import Elsewhere
 from marginparts._types import Array
-from marginparts.cluster import as_dask_rows, lazy_on_dask
 from marginparts.labels import Labels, encode_labels
+from marginparts.rows.base import Elsewhere
+from marginparts.rows.dask import as_dask_rows, lazy_on_dask
 
 
 class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):

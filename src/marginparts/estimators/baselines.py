@@ -12,14 +12,14 @@ from marginparts._types import Array, Callback, Result, State
 from marginparts.backends import Backend, get_backend
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.estimators._base import PartsTransformer, open_logbook
-from marginparts.factorization import check_init, start_from
-from marginparts.init import uniform_rows
 from marginparts.labels import UNKNOWN, Labels, encode_labels
-from marginparts.models.least_squares import LeastSquaresMap, squared_norm
-from marginparts.models.lee2010 import Lee2010Problem
-from marginparts.models.liu_wu2010 import LiuWu2010Problem
-from marginparts.scaling import extreme_scale, tame_rows
-from marginparts.solver import SOLVERS, Run, minimize
+from marginparts.losses.least_squares import LeastSquaresMap, squared_norm
+from marginparts.losses.lee2010 import Lee2010Problem
+from marginparts.losses.liu_wu2010 import LiuWu2010Problem
+from marginparts.solve.factorize import check_init, start_from
+from marginparts.solve.loop import SOLVERS, Run, minimize
+from marginparts.solve.scaling import extreme_scale, tame_rows
+from marginparts.solve.start import uniform_rows
 from marginparts.validation import check_count, check_nonnegative, check_option
 
 #: Updates of a map that is to end close to its optimum.

@@ -10,21 +10,17 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginparts._by_rows import Elsewhere, at_hand
 from marginparts._types import Array, Callback
 from marginparts.backends import Backend
-from marginparts.calibration import ENOUGH, calibrate
 from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.class_weights import ClassWeight, check_class_weight
-from marginparts.cluster import as_dask_rows, lazy_on_dask
 from marginparts.directions import Source
 from marginparts.estimators._base import OUTPUTS, check_rows, open_logbook
 from marginparts.estimators._classifying import PartlyLabeledClassifier
 from marginparts.estimators.nmf_alpha import NMFAlpha
-from marginparts.factorization import check_init
 from marginparts.labels import Labels
-from marginparts.linear_head import fit_head
-from marginparts.row_blocks import RowBlocks, mapped_by_blocks
+from marginparts.rows.base import Elsewhere, at_hand
+from marginparts.rows.dask import as_dask_rows, lazy_on_dask
+from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.scores import check_scoring
 from marginparts.selection import (
     C_GRID_UNSCALED,
@@ -36,7 +32,11 @@ from marginparts.selection import (
     Setting,
     choose,
 )
-from marginparts.thresholds import choose_thresholds
+from marginparts.solve.factorize import check_init
+from marginparts.svm.calibration import ENOUGH, calibrate
+from marginparts.svm.class_weights import ClassWeight, check_class_weight
+from marginparts.svm.head import fit_head
+from marginparts.svm.thresholds import choose_thresholds
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,

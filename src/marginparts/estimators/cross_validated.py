@@ -11,11 +11,11 @@ import numpy as np
 from marginparts._types import Callback
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
-from marginparts.class_weights import ClassWeight
 from marginparts.directions import Source
 from marginparts.estimators.classifier import NMFAlphaClassifier
 from marginparts.labels import Labels
 from marginparts.selection import Grid, Setting, standard_error, usual_ranks
+from marginparts.svm.class_weights import ClassWeight
 from marginparts.validation import check_count, check_rank
 
 

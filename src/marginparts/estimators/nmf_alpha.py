@@ -10,25 +10,25 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts._by_rows import Elsewhere, at_hand
 from marginparts._types import Array, Callback, PathStep, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums
 from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.class_weights import ClassWeight, check_class_weight
-from marginparts.cluster import as_dask_rows
 from marginparts.directions import SOURCES, Source
 from marginparts.estimators._base import PartsTransformer, open_logbook
-from marginparts.factorization import (
+from marginparts.labels import Labels, encode_labels
+from marginparts.recipe import Recipe
+from marginparts.rows.base import Elsewhere, at_hand
+from marginparts.rows.dask import as_dask_rows
+from marginparts.solve.factorize import (
     check_init,
     factorize_path,
     map_rows,
     margin_components,
     parts_of,
 )
-from marginparts.labels import Labels, encode_labels
-from marginparts.recipe import Recipe
-from marginparts.solver import SOLVERS
+from marginparts.solve.loop import SOLVERS
+from marginparts.svm.class_weights import ClassWeight, check_class_weight
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
 

@@ -13,9 +13,9 @@ from marginparts._types import Array
 from marginparts.backends import Backend, get_backend
 from marginparts.estimators._classifying import PartlyLabeledClassifier
 from marginparts.labels import Labels
-from marginparts.linear_head import Head
 from marginparts.online import Rows, Settings, Stream, View
 from marginparts.online._classes import declared_classes, labels_of, places_in
+from marginparts.svm.head import Head
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,

@@ -19,7 +19,7 @@ from marginparts._types import Array
 from marginparts.datasets import load_paper_data
 from marginparts.directions import find_directions
 from marginparts.experiments.protocol import draw_trial
-from marginparts.factorization import factorize, map_rows, parts_of, start_from
+from marginparts.solve.factorize import factorize, map_rows, parts_of, start_from
 
 #: The data, its preparation, the share of labels and the split of the figure.
 DATA, PREPROCESSING, FRACTION, SPLIT = "mnist", "counts", 0.02, 0

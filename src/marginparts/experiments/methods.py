@@ -24,10 +24,10 @@ from marginparts.estimators import ConstrainedNMF, SemiSupervisedNMF
 from marginparts.experiments.climbing import COSTS, best_of, climb
 from marginparts.experiments.protocol import Codes, Scored, Trial, scores
 from marginparts.experiments.scoring import Board, Parts, Search, score_all
-from marginparts.factorization import factorize, factorize_path, map_rows, parts_of, start_from
-from marginparts.geometry import gram_root
 from marginparts.labels import Labels
-from marginparts.transduction import transductive_weights
+from marginparts.solve.factorize import factorize, factorize_path, map_rows, parts_of, start_from
+from marginparts.solve.geometry import gram_root
+from marginparts.svm.transductive import transductive_weights
 
 #: What may be tried for the weight of the labels in NMF-alpha, and with S in its own units.
 LAMS = tuple(float(f"{factor}e{power}") for power in range(-3, 5) for factor in (1, 3))

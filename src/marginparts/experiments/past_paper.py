@@ -19,9 +19,9 @@ from marginparts.experiments.methods import Grid, mapped, score_transductive
 from marginparts.experiments.preprocessing import idf_weighting
 from marginparts.experiments.protocol import Codes, Scored, Trial
 from marginparts.experiments.scoring import Board, Parts, Search, score_all
-from marginparts.factorization import factorize, factorize_path, start_from
 from marginparts.labels import Labels
-from marginparts.linear_head import fit_head
+from marginparts.solve.factorize import factorize, factorize_path, start_from
+from marginparts.svm.head import fit_head
 
 #: The share of each predicted class that is taken for labeled, round by round: the first teacher
 #: is a linear SVM on the inputs, the later ones are the rounds before.

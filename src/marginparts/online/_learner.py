@@ -15,7 +15,7 @@ from marginparts._types import Array
 from marginparts.directions import hellinger, with_surest
 from marginparts.labels import UNKNOWN, Labels
 from marginparts.online._rows import Rows
-from marginparts.scaling import row_lengths
+from marginparts.solve.scaling import row_lengths
 
 #: The longest step of PA-I, and the most that the steps of one row add up to. A row of length 1
 #: that is on the wrong side asks for one or more.
@@ -47,7 +47,7 @@ def learn(rows: Rows, W: Array, order: NDArray[np.intp]) -> tuple[Array, Array]:
     W : (c, d)
         Moved on.
     """
-    from marginparts._online_duals import online_duals
+    from marginparts.svm._perceptrons import online_duals
 
     W, signs = W.copy(), signs_of(rows.codes, len(W))
     seen, duals = hellinger(rows.X), rows.duals.copy()

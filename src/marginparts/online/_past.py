@@ -1,4 +1,4 @@
-"""What rows that are gone have left behind: the sums of ``models/stream.py``, and their margins."""
+"""What rows that are gone have left behind: the sums of ``losses/stream.py``, and their margins."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from marginparts._types import Array
 from marginparts.backends import Backend
 from marginparts.backends._common import column_sums
-from marginparts.factorization import map_rows
 from marginparts.online._learner import own_directions
 from marginparts.online._rows import Rows
+from marginparts.solve.factorize import map_rows
 
 #: Updates that map a past into other parts.
 _RECODE = 20

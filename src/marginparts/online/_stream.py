@@ -1,7 +1,7 @@
 """The state of a stream, and the step that takes a batch in.
 
 A bounded number of rows stays at hand (the *memory*) and is factorized anew with every batch, as
-in a fit; what has left it is summed up (the *past*): A and B of ``models/stream.py``, and its
+in a fit; what has left it is summed up (the *past*): A and B of ``losses/stream.py``, and its
 dual-weighted sums, the past's share of the margin components.
 """
 
@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from marginparts._types import Array
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums
-from marginparts.factorization import map_rows, parts_of, start_from, work_of
 from marginparts.labels import Labels
-from marginparts.models.stream import StreamProblem
+from marginparts.losses.stream import StreamProblem
 from marginparts.online._learner import directions_of, learn
 from marginparts.online._past import Past, scaled_margins
 from marginparts.online._rows import Rows
 from marginparts.online._view import View
-from marginparts.scaling import extreme_scale
-from marginparts.solver import minimize
+from marginparts.solve.factorize import map_rows, parts_of, start_from, work_of
+from marginparts.solve.loop import minimize
+from marginparts.solve.scaling import extreme_scale
 
 #: The parts begin anew when the labels at hand have grown by this factor or have a new class, as
 #: long as the past has no more than so many times the mass of the rows at hand.

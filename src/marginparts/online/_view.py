@@ -10,11 +10,11 @@ import numpy as np
 
 from marginparts._types import Array
 from marginparts.backends import Backend
-from marginparts.factorization import map_rows
-from marginparts.folds import folds_of
-from marginparts.geometry import gram_root
 from marginparts.labels import Labels
-from marginparts.linear_head import Head, fit_head
+from marginparts.selection.folds import folds_of
+from marginparts.solve.factorize import map_rows
+from marginparts.solve.geometry import gram_root
+from marginparts.svm.head import Head, fit_head
 
 #: Labeled rows on which lengths of codes are compared, at most, and the folds.
 _COMPARED, _FOLDS = 1000, 2

@@ -7,8 +7,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts.explanation import part_weights
-from marginparts.model import Model
+from marginparts.app.explanation import part_weights
+from marginparts.app.model import Model
 
 
 def parts_in(estimator: Any) -> Any:

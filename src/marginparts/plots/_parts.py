@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marginparts._types import Array
-from marginparts.explanation import distinctive, top_columns, top_features
-from marginparts.model import Model
+from marginparts.app.explanation import distinctive, top_columns, top_features
+from marginparts.app.model import Model
 from marginparts.plots._fitted import names_in, parts_in, shares_in, short, spoken_for
 from marginparts.plots._look import SKY, WIDTH, drawing
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marginparts._types import Array, PathStep
-from marginparts.explanation import distinctive, top_features
-from marginparts.model import Model
+from marginparts.app.explanation import distinctive, top_features
+from marginparts.app.model import Model
 from marginparts.plots._fitted import names_in, parts_in, short
 from marginparts.plots._look import WIDTH, drawing
 from marginparts.plots._parts import pictures

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array
-from marginparts.folds import Fold
 from marginparts.selection._settings import DEFAULT, Setting, ratio
-from marginparts.thresholds import choose_thresholds
+from marginparts.selection.folds import Fold
+from marginparts.svm.thresholds import choose_thresholds
 
 #: Labeled samples and standard error (of a score between 0 and 1) at which a score is a hint only.
 _FEW_LABELS, _LARGE_ERROR = 40, 0.05

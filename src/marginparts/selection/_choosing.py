@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 from marginparts._types import Array, Callback
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook
-from marginparts.factorization import map_rows, map_rows_each, parts_of
-from marginparts.folds import enough_labels, folds_of
-from marginparts.geometry import gram_root
 from marginparts.labels import Labels
 from marginparts.recipe import Recipe
 from marginparts.selection._choice import Choice
 from marginparts.selection._notes import choice_notes, read_choice
 from marginparts.selection._race import Race
 from marginparts.selection._settings import Grid, default_for
+from marginparts.selection.folds import enough_labels, folds_of
+from marginparts.solve.factorize import map_rows, map_rows_each, parts_of
+from marginparts.solve.geometry import gram_root
 
 logger = logging.getLogger("marginparts")
 

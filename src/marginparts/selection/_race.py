@@ -10,10 +10,10 @@ import numpy as np
 
 from marginparts._types import Array, Callback, Progress
 from marginparts.checkpoint import Logbook, Notes
-from marginparts.folds import Fold
 from marginparts.selection._choice import Choice, HeldOut, best_of, honest_scores
 from marginparts.selection._notes import Standing, read_standing, standing_notes
 from marginparts.selection._settings import Candidate, Grid, Setting
+from marginparts.selection.folds import Fold
 
 #: Standard errors by which a candidate must be behind the best to be dropped.
 _CLEARLY = 2.0

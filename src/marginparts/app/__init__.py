@@ -1,0 +1,1 @@
+"""From people's files to models, and from models to files and pages."""

@@ -1,0 +1,163 @@
+"""How good the parts are on labels that were hidden, against the obvious alternatives.
+
+Rivals are scored on the same folds and the same prepared data: a linear SVM on the inputs, the same
+SVM on the parts of plain NMF, and what else a person would try (`marginparts.rivals`). Each chooses
+among its own settings, and all scores are honest ones: of a fold that had no part in the choice.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginparts._types import Array, Callback
+from marginparts.backends import Backend
+from marginparts.labels import Labels
+from marginparts.rivals.contest import RIVALS, best_setting, hidden_values
+from marginparts.selection import (
+    C_GRID,
+    DEFAULT,
+    MAP_GRID,
+    NORMALIZE_GRID,
+    Choice,
+    Setting,
+    best_of,
+    codes_by_map,
+    enough_rows,
+    honest_scores,
+    standard_error,
+)
+from marginparts.selection.folds import Fold, enough_labels, folds_of
+from marginparts.solve.factorize import factorize, start_from
+from marginparts.svm.class_weights import ClassWeight
+
+#: Costs tried for the SVM on the inputs: with many columns and few labels large ones can win.
+_RAW_COSTS = (*C_GRID, 50.0)
+
+#: The other rivals see this many unlabeled rows at most, and take part up to so many labels: their
+#: time grows faster than that of a factorization.
+_FEW_ROWS, _FEW_LABELS = 5_000, 2_000
+
+
+class Rated(NamedTuple):
+    """A way to classify, its mean score on hidden labels, and the standard error of that."""
+
+    name: str
+    score: float
+    error: float
+
+
+def compare(
+    X: Any,
+    labels: Labels,
+    choice: Choice,
+    *,
+    class_weight: ClassWeight = None,
+    scoring: str | None = None,
+    thresholds: bool = True,
+    backend: str | Backend = "auto",
+    seed: int = 0,
+    n_splits: int | None = None,
+    callback: Callback | None = None,
+) -> list[Rated]:
+    """Score what was chosen against a linear SVM on the inputs, plain NMF and other rivals.
+
+    Parameters
+    ----------
+    X : (n, d) trusted data
+    labels : Labels
+    choice : Choice
+        Made on the same data with the same seed and folds.
+    class_weight, scoring, thresholds, backend, seed, n_splits : see `choose`
+        As for the choice.
+    callback : callable or None
+        Called during the plain factorization; a true answer ends it.
+
+    Returns
+    -------
+    list of Rated
+        Ours first, then the linear SVM and plain NMF of the same rank, then the others; empty when
+        nothing could be scored.
+    """
+    if not choice.scores:
+        return []
+    labels = enough_labels(labels, seed)
+    # a race that was cut short has fewer folds
+    folds = folds_of(labels, seed, n_splits, class_weight=class_weight, scoring=scoring)
+    folds = folds[: len(choice.scores[choice.best])]
+    labeled = X[np.flatnonzero(labels.labeled)]
+    rank = choice.best.n_components
+    rows = enough_rows(labels, seed)
+    H, V = start_from("random", X[rows], rank, seed)
+    plain = factorize(X[rows], H, V, max_iter=100, tol=1e-3, backend=backend, callback=callback)
+    maps = codes_by_map(labeled, plain.V, MAP_GRID, backend)
+    on_inputs = {DEFAULT: labeled}
+    on_parts = {DEFAULT._replace(map_iter=n): Z for n, Z in maps.items()}
+    return [
+        Rated(f"NMF-alpha, {rank} parts", choice.honest_score, choice.honest_error),
+        _rated("linear SVM on the inputs", folds, on_inputs, _RAW_COSTS, thresholds),
+        _rated(f"plain NMF, {rank} parts", folds, on_parts, C_GRID, thresholds),
+        *_others(X, labels, folds, thresholds, seed),
+    ]
+
+
+def _others(X: Any, labels: Labels, folds: list[Fold], thresholds: bool, seed: int) -> list[Rated]:
+    """Score the other rivals that suit the data, on all labeled rows and some unlabeled ones."""
+    if labels.labeled.sum() > _FEW_LABELS:
+        return []
+    rows = enough_rows(labels, seed, _FEW_ROWS)
+    few, known = X[rows], labels.take(rows)
+    moved = [
+        fold._replace(
+            labels=known, left=fold.left.take(rows), hidden=np.searchsorted(rows, fold.hidden)
+        )
+        for fold in folds
+    ]
+    rated = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a setting that is hard to train shows in its score
+        for rival in RIVALS:
+            if rival.suits(few, known):
+                values = hidden_values(rival, few, known, moved, seed)
+                rated.append(_honest(rival.name, moved, values, best_setting, thresholds))
+    return rated
+
+
+def _rated(
+    name: str,
+    folds: list[Fold],
+    inputs: dict[Setting, Any],
+    costs: tuple[float, ...],
+    thresholds: bool,
+) -> Rated:
+    """Score an SVM: the rule of `selection` chooses input and cost."""
+    values = {
+        setting._replace(C=C, normalize=n): [fold.values(Z, C, normalize=n) for fold in folds]
+        for (setting, Z), C, n in product(inputs.items(), costs, NORMALIZE_GRID)
+    }
+    return _honest(name, folds, values, best_of, thresholds)
+
+
+def _honest(
+    name: str,
+    folds: list[Fold],
+    values: dict[Any, list[Array]],
+    choose: Callable[[dict[Any, list[float]]], Any],
+    thresholds: bool,
+) -> Rated:
+    """Score a rival by its decision values in each fold: the setting is chosen on the others."""
+    scores = {
+        setting: [fold.quality(each) for fold, each in zip(folds, said, strict=True)]
+        for setting, said in values.items()
+    }
+
+    def pick(some: list[int]) -> Any:
+        return choose({setting: [own[k] for k in some] for setting, own in scores.items()})
+
+    found = honest_scores(folds, pick, lambda s, k: values[s][k], thresholds=thresholds)
+    found = found or scores[pick([0])]  # of a single fold nothing honest can be said
+    return Rated(name, float(np.mean(found)), standard_error(found))

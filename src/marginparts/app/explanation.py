@@ -1,0 +1,134 @@
+"""What decided: which parts speak for which class, and which features of a sample did.
+
+The last update of the map shares out each feature among the parts in proportion to what they
+explain of it, ``h_k = sum_j x_j V_jk h_k' / (V h')_j`` (eq. 4, parts that sum to one). The decision
+value is linear in h once the length of the code is known, so it is a sum of one term a feature and
+the intercept: nothing is approximated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from marginparts._types import Array
+from marginparts.backends._common import inverse_or_zero
+from marginparts.solve.factorize import map_rows_each
+
+#: Entries of a temporary.
+_AT_ONCE = 4e6
+
+
+def top_columns(row: Any, n: int = 10) -> list[int]:
+    """Return where the largest positive entries of a row (d,), dense or CSR, are."""
+    values = _flat(row)
+    few = np.argpartition(-values, min(n, len(values) - 1))[:n]
+    order = few[np.argsort(-values[few], kind="stable")]
+    return [int(j) for j in order if values[j] > 0]
+
+
+def top_features(row: Any, names: Any, n: int = 10) -> list[tuple[str, float]]:
+    """Return the names and values of the largest positive entries of a row (d,)."""
+    values = _flat(row)
+    return [(str(names[j]), float(values[j])) for j in top_columns(values, n)]
+
+
+def _flat(row: Any) -> Array:
+    """Return a row (d,), dense or CSR, as a vector in float64."""
+    return np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
+
+
+def distinctive(components: Any, shares: Any = None) -> Array:
+    """Weigh the features of parts by how much they tell the parts from all parts together.
+
+    A feature that is large in every part says nothing about one of them. Its weight is its term in
+    the divergence of the part from the mean of all parts, ``v log(v / mean)``, or 0 where negative.
+
+    Parameters
+    ----------
+    components : (r, d) array
+        Parts that sum to one.
+    shares : (r,) array-like or None
+        How much of the data each part explains, for the mean.
+
+    Returns
+    -------
+    (r, d) array
+    """
+    V = np.asarray(components, dtype=np.float64)
+    weights = np.full(len(V), 1 / len(V)) if shares is None else np.asarray(shares)
+    mean = weights @ V
+    lift = np.divide(V, mean, out=np.ones_like(V), where=(mean > 0) & (V > 0))
+    return np.maximum(V * np.log(lift), 0)
+
+
+def contributions(classifier: Any, X: Any, questions: NDArray[np.intp]) -> sp.csr_array:
+    """Share out decision values among the features.
+
+    Parameters
+    ----------
+    classifier : NMFAlphaClassifier
+        Fitted.
+    X : (n, d) trusted array or CSR
+    questions : (n,) array of int
+        The decision value to explain for each sample, a column of `coef_`'s transpose.
+
+    Returns
+    -------
+    (n, d) CSR array
+        Rows sum to the decision values less the intercepts.
+    """
+    X = sp.csr_array(X, dtype=np.float64)
+    # each nonzero meets every part: a few rows at a time
+    step = max(1, int(_AT_ONCE / max(classifier.parts_.components_.shape[0], 1) / X.shape[1]))
+    pieces = [slice(k, k + step) for k in range(0, X.shape[0], step)]
+    return sp.vstack([_contributions(classifier, X[s], questions[s]) for s in pieces], "csr")
+
+
+def _contributions(classifier: Any, X: sp.csr_array, questions: NDArray[np.intp]) -> sp.csr_array:
+    parts = classifier.parts_
+    V = parts.components_.T.astype(np.float64)
+    n_iter = int(parts.map_iter)
+    if n_iter > 1:
+        before, H = map_rows_each(X, V, [n_iter - 1, n_iter], parts.backend)
+    else:
+        before, H = np.ones((X.shape[0], V.shape[1])), map_rows_each(X, V, [1], parts.backend)[0]
+    root = parts.gram_root_
+    head = classifier.head_
+    # the decision value is h . pull, up to the intercept
+    pull = (root @ head.coef[questions].T).T * _inverse_sizes(H @ root, head.size)[:, None]
+    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    shares = V[X.indices] * before[rows]
+    explained = inverse_or_zero(shares.sum(axis=1), np.dtype(np.float64))
+    terms = X.data * explained * np.einsum("ek,ek->e", shares, pull[rows])
+    return sp.csr_array((terms, X.indices, X.indptr), shape=X.shape)
+
+
+def part_weights(classifier: Any) -> Array:
+    """Return what a sample made of one part alone would score, less the intercept.
+
+    Parameters
+    ----------
+    classifier : NMFAlphaClassifier
+        Fitted.
+
+    Returns
+    -------
+    (r, c) array
+        One column a class; with two classes the first is the second one's negative.
+    """
+    root = classifier.parts_.gram_root_.astype(np.float64)
+    lengths = inverse_or_zero(np.linalg.norm(root, axis=1), root.dtype)
+    weights = (root * lengths[:, None]) @ classifier.head_.coef.T
+    two = not classifier.multilabel_ and weights.shape[1] == 1
+    return np.hstack([-weights, weights]) if two else np.asarray(weights)
+
+
+def _inverse_sizes(Z: Array, size: float | None) -> Array:
+    """Return one over what the classifier divides each code by."""
+    if size is not None:
+        return np.full(len(Z), 1 / size)
+    return inverse_or_zero(np.linalg.norm(Z, axis=1), np.dtype(np.float64))

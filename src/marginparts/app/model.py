@@ -1,0 +1,217 @@
+"""A model as people use it: samples as they have them in, labels by name out.
+
+It is what ``marginparts fit`` writes and `marginparts.load` returns: a classifier, the preparation
+of its inputs, how to read files like the one it was fitted to, and a card that says what is known
+about it. It holds no sample as such, but words, and the margin components: weighted sums of labeled
+samples, which come close to a sample where a class has only one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts._types import Array, PathStep
+from marginparts.app.evaluation import Rated
+from marginparts.app.preparation import Preparation
+from marginparts.app.readers import Label, Layout
+from marginparts.estimators import NMFAlphaClassifier
+from marginparts.scores import score_name
+
+
+class Decision(NamedTuple):
+    """The labels of one sample, each with its score and its probability (NaN where unknown)."""
+
+    labels: tuple[str, ...]
+    scores: tuple[float, ...]
+    probabilities: tuple[float, ...]
+
+
+@dataclass
+class Card:
+    """What is known about a model.
+
+    Attributes
+    ----------
+    source : str
+        The name of the file it was fitted to.
+    n_samples, n_labeled : int
+    label_counts : list of int
+        Labeled samples of each class.
+    rated : list of Rated
+        How good it is on hidden labels, and how good the alternatives are.
+    doubt : str or None
+        A sentence when the labels are too few to trust these scores.
+    shares : list of float
+        The share of the data that each part explains.
+    seconds : float
+        What the fit took.
+    stopped : bool
+        Whether it was ended early.
+    """
+
+    source: str
+    n_samples: int
+    n_labeled: int
+    label_counts: list[int]
+    rated: list[Rated] = field(default_factory=list)
+    doubt: str | None = None
+    shares: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    stopped: bool = False
+
+
+@dataclass
+class Model:
+    """A fitted classifier with the preparation of its inputs.
+
+    Attributes
+    ----------
+    classifier : NMFAlphaClassifier
+    preparation : TextPreparation or MatrixPreparation
+    layout : Layout
+        How files are read.
+    class_names : list of str
+        The labels, in the order of the classifier's.
+    card : Card
+    path : list of PathStep
+        The parts for several lam, when they were asked for; unless they are images, the weights of
+        their most telling features only.
+    """
+
+    classifier: NMFAlphaClassifier
+    preparation: Preparation
+    layout: Layout
+    class_names: list[str]
+    card: Card
+    path: list[PathStep] = field(default_factory=list)
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether a sample can have several labels."""
+        return bool(self.classifier.multilabel_)
+
+    @property
+    def metric(self) -> str:
+        """What scores are called."""
+        return score_name(self.classifier.scoring, self.multilabel)
+
+    @property
+    def n_parts(self) -> int:
+        """The number of parts."""
+        return int(self.classifier.parts_.components_.shape[0])
+
+    @property
+    def display_order(self) -> list[int]:
+        """The classes as people sort them: label 2 before label 10."""
+        return sorted(range(len(self.class_names)), key=lambda k: _natural(self.class_names[k]))
+
+    @property
+    def feature_names(self) -> list[str]:
+        """What the columns of the prepared data are called."""
+        d = self.classifier.n_features_in_
+        return self.preparation.names or [f"column {k + 1}" for k in range(d)]
+
+    def __repr__(self) -> str:
+        return (
+            f"Model({self.card.source!r}, {self.n_parts} parts, {len(self.class_names)} labels, "
+            f"{self.card.n_labeled} of {self.card.n_samples} samples labeled)"
+        )
+
+    def prepare(self, samples: Any) -> Any:
+        """Return samples as rows (n, d) that the classifier takes."""
+        if isinstance(samples, str):
+            raise ValueError("A model takes a list of samples; put the text into a list.")
+        return self.preparation.apply(samples)
+
+    def transform(self, samples: Any) -> Array:
+        """Return Z (n, r): samples expressed in the parts."""
+        return self.classifier.transform(self.prepare(samples))
+
+    def values(self, X: Any) -> Array:
+        """Return decision values (n, c) of prepared rows, one column a class.
+
+        With two classes the second column is the first one's negative, whose sign is the decision.
+        """
+        values = self.classifier.decision_function(X)
+        return np.column_stack([-values, values]) if values.ndim == 1 else values
+
+    def decide(self, values: Array) -> list[Decision]:
+        """Return the labels that decision values (n, c) stand for."""
+        probabilities = self.probabilities(values)
+        if self.multilabel:
+            chosen = [np.flatnonzero(row > 0) for row in values]
+            # the surest first
+            chosen = [ks[np.argsort(-row[ks])] for ks, row in zip(chosen, values, strict=True)]
+        else:
+            chosen = list(values.argmax(axis=1)[:, None])
+        return [
+            Decision(
+                tuple(self.class_names[k] for k in ks),
+                tuple(float(v) for v in row[ks]),
+                tuple(float(q) for q in p[ks]),
+            )
+            for ks, row, p in zip(chosen, values, probabilities, strict=True)
+        ]
+
+    def probabilities(self, values: Array) -> Array:
+        """Return probabilities (n, c) for decision values (n, c); NaN where labels were too few."""
+        if self.classifier.calibration_ is None:
+            return np.full(values.shape, np.nan)
+        two = not self.multilabel and values.shape[1] == 2
+        return self.classifier.probabilities(values[:, 1:] if two else values)
+
+    def known(self, label: Label) -> tuple[str, ...] | None:
+        """Return the labels that a file gives to a sample, or None for an unlabeled one.
+
+        As everywhere, -1 means unlabeled unless it is one of the classes.
+        """
+        if label is None or (label in ("-1", ("-1",)) and "-1" not in self.class_names):
+            return None
+        return (label,) if isinstance(label, str) else label
+
+    def sureness(self, values: Array) -> Array:
+        """Return how sure decisions are (n,): the lead of the best class over the next.
+
+        Where there can be several labels, how far the most likely one is from being given or not.
+        """
+        if self.multilabel:
+            return np.abs(values.max(axis=1))
+        top = np.partition(values, -2, axis=1)[:, -2:]
+        return np.asarray(top[:, 1] - top[:, 0])
+
+    def predict(self, samples: Any) -> list[Any]:
+        """Return a label for each sample; a tuple of labels where there can be several."""
+        if isinstance(samples, list) and not samples:
+            return []
+        decisions = self.decide(self.values(self.prepare(samples)))
+        return [d.labels if self.multilabel else d.labels[0] for d in decisions]
+
+    def decision_function(self, samples: Any) -> Array:
+        """Return a score for each sample and class (n, c); the largest, or those above 0, win."""
+        return self.values(self.prepare(samples))
+
+    def predict_proba(self, samples: Any) -> Array:
+        """Return a probability for each sample and class (n, c); NaN where labels were too few."""
+        return self.probabilities(self.decision_function(samples))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts the numbers in names by their size."""
+    pieces = re.split(r"(\d+)", name)
+    return [(int(piece), "") if piece.isdecimal() else (0, piece) for piece in pieces]
+
+
+def largest_entries(components: Array, n: int) -> sp.csr_array:
+    """Return parts (r, d) with all but the n largest entries of each set to zero."""
+    d = components.shape[1]
+    top = np.argsort(-components, axis=1, kind="stable")[:, : min(n, d)]
+    rows = np.repeat(np.arange(len(components)), top.shape[1])
+    values = np.take_along_axis(components, top, axis=1).ravel()
+    found = sp.csr_array((values, (rows, top.ravel())), shape=components.shape)
+    found.eliminate_zeros()
+    return found

@@ -1,0 +1,113 @@
+"""The way back: JSON and arrays to the value. Whatever does not fit raises."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from marginparts.app.model_file._registry import PLAIN, class_named
+from marginparts.files.archive import SCALARS
+
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def decode(tree: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Turn JSON and arrays back into the value.
+
+    Parameters
+    ----------
+    tree : JSON
+    arrays : dict
+        By name.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    UnknownClassError
+        A class is not registered.
+    Exception
+        Any other means that the tree does not come from `encode`.
+
+    Examples
+    --------
+    >>> from marginparts.app.model_file._decode import decode
+    >>> decode({"tuple": [1, {"float": "inf"}]}, {})
+    (1, inf)
+    """
+    return _Decoder(arrays).decode(tree)
+
+
+class _Decoder:
+    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self._arrays = arrays
+        self._readers: dict[str, Callable[[Any], Any]] = {
+            "float": _NOT_FINITE.__getitem__,
+            "tuple": lambda items: tuple(self.decode(item) for item in items),
+            "dict": lambda pairs: {self.decode(key): self.decode(value) for key, value in pairs},
+            "scalar": self._scalar,
+            "type": SCALARS.__getitem__,
+            "array": arrays.__getitem__,
+            "objects": self._objects,
+            "csr": self._csr,
+            "member": lambda found: class_named(found["class"], "member")[found["name"]],
+            "object": self._object,
+            "estimator": self._estimator,
+        }
+
+    def decode(self, tree: Any) -> Any:
+        if type(tree) in PLAIN:
+            return tree
+        if type(tree) is list:
+            return [self.decode(item) for item in tree]
+        ((tag, content),) = tree.items()
+        return self._readers[tag](content)
+
+    def _named(self, trees: dict[str, Any]) -> dict[str, Any]:
+        return {name: self.decode(tree) for name, tree in trees.items()}
+
+    def _scalar(self, content: list[Any]) -> Any:
+        name, tree = content
+        value = self.decode(tree)
+        if type(value) not in PLAIN:
+            raise ValueError("a scalar that is none")
+        return SCALARS[name](value)
+
+    def _objects(self, content: dict[str, Any]) -> NDArray[Any]:
+        array = np.empty(len(content["values"]), dtype=object)
+        for i, item in enumerate(content["values"]):
+            array[i] = self.decode(item)
+        return array.reshape(content["shape"])
+
+    def _csr(self, content: dict[str, Any]) -> Any:
+        data, indices, indptr = (self.decode(content[k]) for k in ("data", "indices", "indptr"))
+        if data.dtype.kind not in "biuf" or {indices.dtype.kind, indptr.dtype.kind} != {"i"}:
+            raise ValueError("arrays of other types than a matrix has")
+        make = sp.csr_matrix if content["matrix"] else sp.csr_array
+        found = make((data, indices, indptr), shape=tuple(content["shape"]))
+        # scipy's loops trust the indices, so a stranger's must be looked at
+        found.check_format(full_check=True)
+        found.data, found.indices, found.indptr = data, indices, indptr  # scipy may have cast them
+        return found
+
+    def _object(self, content: dict[str, Any]) -> Any:
+        return class_named(content["class"], "object")(**self._named(content["fields"]))
+
+    def _estimator(self, content: dict[str, Any]) -> Any:
+        cls = class_named(content["class"], "estimator")
+        model = cls(**self._named(content["parameters"]))
+        attributes = self._named(content["attributes"])
+        for name in attributes:
+            known = inspect.getattr_static(cls, name, None)
+            if callable(known) or hasattr(known, "__get__"):
+                raise ValueError(f"{name} is a method, and no fitted attribute")
+        vars(model).update(attributes)
+        return model

@@ -1,0 +1,144 @@
+"""A folder of images: one subfolder a class, and ``unlabeled`` for the rest."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginparts.app.readers._columns import check_kind, refuse
+from marginparts.app.readers._layout import Batch, Label, Layout, Wanted
+from marginparts.app.readers._streams import library_reads, optional_library
+from marginparts.files.atomic import FileProblemError, problems_with
+
+_ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
+_UNLABELED = {"unlabeled", "unlabelled"}
+
+#: Neither side of an image is larger than this many pixels.
+_LARGEST_SIDE = 64
+
+#: So many images, spread over the folder, tell whether they are dark on bright.
+_LOOKED_AT = 50
+
+
+@dataclass
+class ImageSource:
+    """A folder of images, of which only some are in memory."""
+
+    path: Path
+    layout: Layout
+    n_rows: int | None
+    files: list[Path]
+    labels: list[Label]
+
+    def batches(self, size: int = 10_000) -> Iterator[Batch]:
+        """Yield all samples in order, at most ``size`` at once."""
+        for first in range(0, len(self.files), size):
+            files = self.files[first : first + size]
+            pixels = np.stack([self._pixels(file) for file in files])
+            names = [file.relative_to(self.path).as_posix() for file in files]
+            yield Batch(pixels, self.labels[first : first + size], {"file": names})
+
+    def _pixels(self, file: Path) -> NDArray[np.float32]:
+        assert self.layout.image_shape is not None
+        brightness = _brightness(file, self.layout.image_shape).ravel()
+        return 1 - brightness if self.layout.invert else brightness
+
+
+def open_images(path: Path, wanted: Wanted) -> ImageSource:
+    """List the images of a folder, and decide on their common shape.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : Wanted
+
+    Returns
+    -------
+    ImageSource
+    """
+    like = wanted.like
+    check_kind(path, "image", like)
+    instead = "the subfolders of images are their labels"
+    refuse(path, wanted, "text", "label", "labels", "words", instead=instead)
+    with problems_with(path, "read"):
+        found = _find(path, loose_allowed=like is not None)
+    files = [file for file, _ in found]
+    layout = like or _layout(files)
+    return ImageSource(path, layout, len(files), files, [label for _, label in found])
+
+
+def _find(folder: Path, loose_allowed: bool) -> list[tuple[Path, Label]]:
+    """Return the images and their labels: loose ones first, then by the names of subfolders."""
+    loose = sorted(file for file in folder.iterdir() if _is_image(file))
+    if loose and not loose_allowed:
+        raise FileProblemError(
+            f"{loose[0]} lies outside the subfolders of classes; move it to that of its class or "
+            "to one named unlabeled."
+        )
+    found: list[tuple[Path, Label]] = [(file, None) for file in loose]
+    for subfolder in sorted(child for child in folder.iterdir() if child.is_dir()):
+        label = None if subfolder.name.lower() in _UNLABELED else subfolder.name
+        if not subfolder.name.startswith("."):
+            found += [(file, label) for file in sorted(subfolder.rglob("*")) if _is_image(file)]
+    if not found:
+        raise FileProblemError(
+            f"The folder {folder} has no images; put them into one subfolder a class, as one of "
+            f"{', '.join(sorted(_ENDINGS))}."
+        )
+    return found
+
+
+def _is_image(file: Path) -> bool:
+    # names with a dot in front are what systems leave beside images
+    return file.suffix.lower() in _ENDINGS and not file.name.startswith(".") and not file.is_dir()
+
+
+def _layout(files: list[Path]) -> Layout:
+    """Return the shape of the first image, made small, and whether images are dark on bright."""
+    width, height = _decode(files[0]).size
+    shrink = min(1.0, _LARGEST_SIDE / max(width, height))
+    shape = max(1, round(height * shrink)), max(1, round(width * shrink))
+    spread = files[:: max(1, len(files) // _LOOKED_AT)][:_LOOKED_AT]
+    border = np.mean([_border(_brightness(file, shape)).mean() for file in spread])
+    layout = Layout("image", n_columns=shape[0] * shape[1], image_shape=shape)
+    return replace(layout, invert=bool(border > 0.5))
+
+
+def _border(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
+    inside = np.zeros(pixels.shape, dtype=bool)
+    inside[1:-1, 1:-1] = True
+    return pixels[~inside]
+
+
+def _brightness(file: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
+    """Return an image (height, width) as brightness from 0 to 1."""
+    image = _decode(file)
+    height, width = shape
+    if image.size != (width, height):
+        library = optional_library("PIL.Image", "images", file)
+        image = image.resize((width, height), library.Resampling.BILINEAR)
+    return np.asarray(image, dtype=np.float32) / np.float32(255)
+
+
+def _decode(file: Path) -> Any:
+    """Return an image with one byte of brightness a pixel; what is transparent is white."""
+    library = optional_library("PIL.Image", "images", file)
+    turning = optional_library("PIL.ImageOps", "images", file)
+    with problems_with(file, "read"):
+        content = io.BytesIO(file.read_bytes())
+    with library_reads(file, "image"), library.open(content) as stored:
+        image = turning.exif_transpose(stored)
+        if image.mode.startswith("I"):
+            # 16 bits a pixel, which Pillow would clip and not scale
+            return library.fromarray((np.asarray(image) // 256).clip(0, 255).astype(np.uint8))
+        if "transparency" in image.info or image.mode in {"RGBA", "LA", "PA", "RGBa", "La"}:
+            image = image.convert("RGBA")
+            paper = library.new("RGBA", image.size, "white")
+            image = library.alpha_composite(paper, image)
+        return image.convert("L")

@@ -1,0 +1,201 @@
+"""Find out what a file is by its name, and open it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts.app.readers._delimited import DelimitedFile
+from marginparts.app.readers._h5ad import open_h5ad
+from marginparts.app.readers._images import open_images
+from marginparts.app.readers._json_lines import JSONLinesFile
+from marginparts.app.readers._layout import Batch, Label, Layout, Source, Wanted
+from marginparts.app.readers._matrices import open_matrix
+from marginparts.app.readers._parquet import ParquetFile
+from marginparts.app.readers._streams import check_encoding
+from marginparts.app.readers._svmlight import open_svmlight
+from marginparts.app.readers._tables import TableFile, open_table
+from marginparts.files.atomic import FileProblemError, problems_with
+
+#: The formats by the endings of files' names.
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".npz": "npz",
+    ".npy": "npy",
+    ".mtx": "mtx",
+    ".h5ad": "h5ad",
+}
+
+_COMPRESSIBLE = {"csv", "tsv", "jsonl", "svmlight", "mtx"}
+
+
+def open_source(
+    path: str | os.PathLike[str],
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    label_sep: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    words: str | os.PathLike[str] | None = None,
+    encoding: str = "utf-8",
+    like: Layout | None = None,
+) -> Source:
+    r"""Open a file, or a folder of images, to read samples and labels from it.
+
+    Parameters
+    ----------
+    path : path
+        The format is known by the ending: tables (``.csv .tsv .jsonl .parquet``), svmlight
+        (``.svm .svmlight .libsvm``), matrices (``.npz .npy .mtx``), ``.h5ad``; or a folder of
+        images. Text formats may end in ``.gz``.
+    text : str or None
+        The column of texts of a table. Without it, all columns but the label must be numbers.
+    label : str or None
+        The column of labels.
+    label_sep : str or None
+        What separates several labels in one cell.
+    labels : path or None
+        The labels of a matrix: one a line, or ``.npy``, or an indicator.
+    words : path or None
+        The names of a matrix's columns, one a line.
+    encoding : str
+        Of text files.
+    like : Layout or None
+        The layout of the file on which a model was fitted. What is not given is taken from it,
+        the label column may be absent, and the columns must be those of the model.
+
+    Returns
+    -------
+    Source
+
+    Raises
+    ------
+    FileProblemError
+        With one sentence on what is wrong and what to do.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "mail.csv")
+    ...     _ = file.write_text("body,kind\nhello,ham\nbuy now,\n")
+    ...     source = open_source(file, text="body", label="kind")
+    ...     batch = next(source.batches())
+    >>> batch.samples, batch.labels
+    (['hello', 'buy now'], ['ham', None])
+    """
+    path = Path(path)
+    if label_sep == "":
+        raise FileProblemError("The separator of labels is empty; say --label-sep ';' or the like.")
+    check_encoding(encoding)
+    wanted = Wanted(
+        text=text,
+        label=label,
+        label_sep=label_sep,
+        labels=None if labels is None else Path(labels),
+        words=None if words is None else Path(words),
+        encoding=encoding,
+        like=like,
+    )
+    for beside in (wanted.labels, wanted.words):
+        if beside is not None:
+            _check_file(beside)
+    file_format = _format_of(path)
+    if file_format == "images":
+        return open_images(path, wanted)
+    _check_file(path)
+    if file_format == "svmlight":
+        return open_svmlight(path, wanted)
+    if file_format == "h5ad":
+        return open_h5ad(path, wanted)
+    if file_format in {"npz", "npy", "mtx"}:
+        return open_matrix(path, file_format, wanted)
+    return open_table(_table(path, file_format, encoding), wanted)
+
+
+def _format_of(path: Path) -> str:
+    with problems_with(path, "read"):
+        is_folder = path.is_dir()
+        if not is_folder and not path.exists():
+            raise FileProblemError(f"There is no file {path}.")
+    compressed = path.suffix.lower() == ".gz"
+    ending = Path(path.stem if compressed else path.name).suffix.lower()
+    file_format = FORMATS.get(ending)
+    if is_folder and file_format is None:
+        return "images"
+    if file_format is None or (compressed and file_format not in _COMPRESSIBLE):
+        raise FileProblemError(
+            f"{path} is in no known format; its name must end in one of {' '.join(FORMATS)} (text "
+            "formats and .mtx also with .gz behind), or be that of a folder of images."
+        )
+    return file_format
+
+
+def _check_file(path: Path) -> None:
+    """Raise unless there is a file that can be opened and holds something."""
+    with problems_with(path, "read"):
+        if path.is_dir():
+            raise FileProblemError(f"{path} is a folder; give the name of a file.")
+        if path.exists() and not path.is_file():
+            # a pipe can be read once only, and files are read twice
+            raise FileProblemError(f"{path} is no file on the disk; save it to one first.")
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise FileProblemError(f"{path} is empty; give a file with samples.")
+
+
+def _table(path: Path, file_format: str, encoding: str) -> TableFile:
+    if file_format == "parquet":
+        return ParquetFile(path)
+    if file_format == "jsonl":
+        return JSONLinesFile(path, encoding)
+    return DelimitedFile(path, encoding, "\t" if file_format == "tsv" else None)
+
+
+def read_all(source: Source, size: int = 10_000, *, keep_columns: bool = True) -> Batch:
+    """Return all samples of a source as one batch.
+
+    Parameters
+    ----------
+    source : Source
+    size : int
+        How many rows to read at once.
+    keep_columns : bool
+        False leaves ``columns`` empty, which saves their memory.
+
+    Returns
+    -------
+    Batch
+    """
+    samples: list[Any] = []
+    labels: list[Label] = []
+    columns: dict[str, list[Any]] = {}
+    for batch in source.batches(size):
+        samples.append(batch.samples)
+        labels += batch.labels
+        if keep_columns:
+            for name, cells in batch.columns.items():
+                columns.setdefault(name, []).extend(cells)
+    return Batch(_joined(samples), labels, columns)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return lists, arrays or CSR arrays below each other."""
+    if isinstance(parts[0], list):
+        return [sample for part in parts for sample in part]
+    if len(parts) == 1:
+        return parts[0]
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)

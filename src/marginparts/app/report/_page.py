@@ -1,0 +1,162 @@
+"""One self-contained HTML page from a payload: no library, no network, nothing computed here.
+
+``page.html`` holds the sections with their prose, ``page.css`` the look; ``page.js`` draws the
+data. The payload travels in the page as JSON. It is a dictionary, and all of its entries are
+optional; a section without data is left out of the page, and so is its entry in the table of
+contents:
+
+``title``, ``subtitle``, ``footer``
+    Plain text.
+``kind``, ``image_shape``
+    "text", "image" or "matrix"; (height, width) of the images.
+``headline``
+    ``metric``, ``rows`` (``name``, ``score``, ``error``, ``ours``), ``sentence``, ``warning``.
+``parts``
+    A list of ``share``, ``top``, ``image``, ``classes``.
+``classes``
+    A list of ``name``, ``n_labeled``, ``parts``.
+``margins``
+    A list of ``name``, ``sides`` (what w+ and w- stand for), ``plus``, ``plus_rebuilt``, ``minus``,
+    ``minus_rebuilt`` (each with ``top`` and ``image``), ``kept``.
+``loss``
+    ``iteration``, ``loss``, ``stop``.
+``choice``
+    ``metric``, ``chosen``, ``trials``, ``sentence``.
+``examples``
+    ``certain`` and ``doubtful``: lists of ``name``, ``text``, ``image``, ``labels``, ``known``,
+    ``score``, ``probability``, ``words``.
+``path``
+    A list, with lam rising, of ``lam``, ``score``, ``parts``.
+
+A ``top`` is a list of (word, weight), largest first; an ``image`` is the base64 of its bytes, row
+by row, 255 for full ink; parts and classes are referred to by their index from 0, as
+(index, weight).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+#: The sections of the page, and which entries of a section make it worth showing (any of them).
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "headline": ("rows", "sentence", "warning"),
+    "parts": (),
+    "classes": (),
+    "margins": (),
+    "loss": ("loss",),
+    "choice": ("trials", "sentence"),
+    "examples": ("certain", "doubtful"),
+    "path": (),
+}
+
+_SLOT = re.compile(r"\{\{(\w+)\}\}")
+_SECTION = re.compile(
+    r'<section id="(?P<name>\w+)" data-short="(?P<short>[^"]+)".*?</section>\n', re.S
+)
+
+
+def render(payload: Mapping[str, Any]) -> str:
+    """Return the HTML page that shows a payload.
+
+    Parameters
+    ----------
+    payload : mapping
+        What to show; see the module. Numbers that are not finite are shown as missing.
+
+    Returns
+    -------
+    str
+        The page. Write it as UTF-8. The same payload always gives the same page.
+
+    Examples
+    --------
+    >>> page = render({"title": "tickets.csv", "parts": [{"share": 1.0, "top": [["engine", 0.3]]}]})
+    >>> page.splitlines()[0]
+    '<!doctype html>'
+    """
+    payload = _plain(payload)
+    shown = [name for name in SECTIONS if _is_shown(payload, name)]
+    style, script, page = (_read(name) for name in ("page.css", "page.js", "page.html"))
+    slots = {
+        "policy": _policy(style, script),
+        "title": html.escape(str(payload.get("title") or "Report")),
+        "subtitle": _paragraph(payload.get("subtitle")),
+        "footer": _paragraph(payload.get("footer")),
+        "contents": _contents(page, shown),
+        "style": style,
+        "script": script,
+        "data": _embed(payload),
+    }
+    page = _SECTION.sub(lambda section: section[0] if section["name"] in shown else "", page)
+    # one pass, so that what is put in is never searched for slots
+    return _SLOT.sub(lambda slot: slots[slot[1]], page)
+
+
+def _is_shown(payload: Mapping[str, Any], name: str) -> bool:
+    """Return whether a section has anything to show."""
+    section, keys = payload.get(name), SECTIONS[name]
+    return any(section.get(key) for key in keys) if section and keys else bool(section)
+
+
+def _read(name: str) -> str:
+    return (files("marginparts.app.report") / name).read_text(encoding="utf-8")
+
+
+def _paragraph(text: str | None) -> str:
+    return f"<p>{html.escape(str(text))}</p>" if text else ""
+
+
+def _contents(page: str, shown: list[str]) -> str:
+    """Return the table of contents. One section alone needs none."""
+    if len(shown) < 2:
+        return ""
+    items = "\n".join(
+        f'        <li><a href="#{section["name"]}">{section["short"]}</a></li>'
+        for section in _SECTION.finditer(page)
+        if section["name"] in shown
+    )
+    return f'<nav aria-label="Contents">\n      <ol>\n{items}\n      </ol>\n    </nav>'
+
+
+def _policy(style: str, script: str) -> str:
+    """Return the Content-Security-Policy: this style, this script, and nothing from anywhere."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _embed(payload: Mapping[str, Any]) -> str:
+    """Return a payload as JSON that no text in it can break out of.
+
+    All that is not ASCII is escaped, and so are the characters that mean something in HTML.
+    """
+    text = json.dumps(payload, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON knows it: arrays become lists, numbers that are not finite None."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
+        return _plain(value.tolist())
+    return value

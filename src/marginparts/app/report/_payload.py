@@ -1,0 +1,266 @@
+"""What the page shows of a model, as plain values. Nothing is fitted here, and nothing drawn."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from marginparts._types import Array
+from marginparts._version import __version__
+from marginparts.app.explanation import distinctive, part_weights, top_features
+from marginparts.app.model import Model
+from marginparts.app.report._examples import Example, Extremes
+from marginparts.selection import Setting, standard_error
+
+#: Words shown of a part or of a margin component.
+_WORDS = 12
+
+
+def payload_of(model: Model, examples: Extremes | None = None) -> dict[str, Any]:
+    """Return the page's data; see `marginparts.app.report._page` for its form.
+
+    Parameters
+    ----------
+    model : Model
+    examples : Extremes or None
+        The most certain and the most doubtful samples of a file.
+    """
+    card = model.card
+    labels = "labels" if model.multilabel else "classes"
+    found: dict[str, Any] = {
+        "title": card.source,
+        "subtitle": f"{len(model.class_names)} {labels}, {card.n_samples} samples, "
+        f"{card.n_labeled} of them labeled",
+        "footer": f"marginparts {__version__}",
+        "kind": model.layout.kind,
+        "image_shape": model.layout.image_shape,
+        "headline": _headline(model),
+        "parts": _parts(model, model.classifier.parts_.components_, card.shares, weigh=True),
+        "classes": _classes(model),
+        "margins": _margins(model),
+        "loss": _loss(model),
+        "choice": _choice(model),
+    }
+    if examples is not None:
+        found["examples"] = {
+            "certain": [_example(model, each) for each in examples.certain],
+            "doubtful": [_example(model, each) for each in examples.doubtful],
+        }
+    if model.path:
+        found["path"] = [
+            {"lam": step.lam, "score": None, "parts": _parts(model, step.components)}
+            for step in model.path
+        ]
+    return found
+
+
+def headline_sentence(model: Model) -> str:
+    """Say in words how good a model is."""
+    rated, card = model.card.rated, model.card
+    if not rated:
+        return card.doubt or "How good it is was not looked at."
+    ours, svm, nmf, *others = rated
+    above_svm, above_nmf = (_lead(ours.score - each.score, model.metric) for each in (svm, nmf))
+    sentence = (
+        f"On hidden labels the {model.metric} is {as_score(ours.score, model.metric)} with "
+        f"{model.n_parts} parts: {above_svm} a linear SVM on all "
+        f"{model.classifier.n_features_in_} inputs, and {above_nmf} the parts of plain NMF."
+    )
+    if not others:
+        return sentence
+    best = max(others, key=lambda each: each.score)
+    lead = _lead(ours.score - best.score, model.metric)
+    return f"{sentence} It is {lead} the best of the others that were tried, {best.name}."
+
+
+def as_score(score: float, metric: str) -> str:
+    """Write a score as people do: an accuracy in percent, an F-measure between 0 and 1."""
+    return f"{100 * score:.1f} %" if "accuracy" in metric else f"{score:.3f}"
+
+
+def _lead(difference: float, metric: str) -> str:
+    if abs(difference) < 0.0005:
+        return "as good as"
+    points = f"{100 * abs(difference):.1f} points"
+    size = points if "accuracy" in metric else f"{abs(difference):.3f}"
+    return f"{size} {'above' if difference > 0 else 'below'}"
+
+
+def _headline(model: Model) -> dict[str, Any] | None:
+    card = model.card
+    return {
+        "metric": model.metric,
+        "rows": [
+            {"name": name, "score": score, "error": _number(error), "ours": k == 0}
+            for k, (name, score, error) in enumerate(card.rated)
+        ],
+        "sentence": headline_sentence(model),
+        "warning": card.doubt,
+    }
+
+
+def _number(value: float) -> float | None:
+    """Return a value that JSON knows."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _features(model: Model, row: Any) -> dict[str, Any]:
+    """Return the largest entries of a row (d,), or its picture."""
+    if model.layout.image_shape is None:
+        return {"top": top_features(row, model.feature_names, _WORDS), "image": None}
+    return {"top": [], "image": picture(row)}
+
+
+def picture(row: Any) -> str:
+    """Return pixels as base64 of bytes, 255 for the largest."""
+    pixels = np.asarray(row.toarray() if hasattr(row, "toarray") else row, dtype=float).ravel()
+    ink = np.rint(255 * np.maximum(pixels, 0) / max(pixels.max(initial=0), 1e-12))
+    return base64.b64encode(ink.astype(np.uint8).tobytes()).decode("ascii")
+
+
+def _parts(
+    model: Model, components: Any, shares: list[float] | None = None, *, weigh: bool = False
+) -> list[dict[str, Any]]:
+    weights = part_weights(model.classifier) if weigh else None
+    if weigh and model.layout.image_shape is None:
+        components = distinctive(components, shares)
+    place = {c: k for k, c in enumerate(model.display_order)}
+    found = []
+    for k in range(components.shape[0]):
+        part: dict[str, Any] = _features(model, components[[k]])
+        part["share"] = shares[k] if shares else None
+        if weights is not None:
+            shown = _for_and_against(weights[k], 3, 1)
+            part["classes"] = [(place[c], float(weights[k, c])) for c in shown]
+        found.append(part)
+    return found
+
+
+def _classes(model: Model) -> list[dict[str, Any]]:
+    weights = part_weights(model.classifier)
+    return [
+        {
+            "name": model.class_names[c],
+            "n_labeled": model.card.label_counts[c],
+            "parts": [(k, float(weights[k, c])) for k in _for_and_against(weights[:, c], 5, 3)],
+        }
+        for c in model.display_order
+    ]
+
+
+def _for_and_against(weights: Any, most_for: int, most_against: int) -> list[int]:
+    """Return the largest positive weights, then the largest negative ones."""
+    order = np.argsort(-weights, kind="stable")
+    speaking = [int(k) for k in order[:most_for] if weights[k] > 0]
+    return speaking + [int(k) for k in order[::-1][:most_against] if weights[k] < 0]
+
+
+def _margins(model: Model) -> list[dict[str, Any]]:
+    """Return w+ and w- of every classifier beside what the parts make of them."""
+    parts = model.classifier.parts_
+    p = len(parts.margin_names_)
+    rebuilt = parts.margin_codes_ @ parts.components_
+    two = not model.multilabel and len(model.class_names) == 2
+    components = parts.margin_components_
+    components = components.toarray() if hasattr(components, "toarray") else components
+    found = []
+    for t, name in enumerate(_question_names(model)):
+        plus, minus = components[t], components[p + t]
+        found.append(
+            {
+                "name": name,
+                "sides": model.class_names[::-1] if two else None,
+                **_side(model, "plus", plus, rebuilt[t], plus - minus),
+                **_side(model, "minus", minus, rebuilt[p + t], minus - plus),
+                "kept": [_cosine(plus, rebuilt[t]), _cosine(minus, rebuilt[p + t])],
+            }
+        )
+    if model.multilabel:
+        place = {model.class_names[c]: k for k, c in enumerate(model.display_order)}
+        found.sort(key=lambda margin: place[str(margin["name"])])
+    return found
+
+
+def _side(model: Model, side: str, actual: Any, rebuilt: Any, lead: Any) -> dict[str, Any]:
+    """Return one margin component beside its reconstruction.
+
+    Of words those are shown by which it leads over the other side; what both have decides nothing.
+    """
+    if model.layout.image_shape is not None:
+        return {
+            side: {"top": [], "image": picture(actual)},
+            f"{side}_rebuilt": {"top": [], "image": picture(rebuilt)},
+        }
+    names = model.feature_names
+    columns = [j for j in np.argsort(-lead, kind="stable")[:_WORDS] if lead[j] > 0]
+    return {
+        side: {"top": [(names[j], float(actual[j])) for j in columns], "image": None},
+        f"{side}_rebuilt": {"top": [(names[j], float(rebuilt[j])) for j in columns], "image": None},
+    }
+
+
+def _question_names(model: Model) -> list[str]:
+    """Return the names of the two-class questions, with labels by name."""
+    names = [str(name) for name in model.classifier.parts_.margin_names_]
+    if not model.multilabel:
+        return names
+    by_column = dict(zip(map(str, model.classifier.classes_), model.class_names, strict=True))
+    return [by_column[name] for name in names]
+
+
+def _cosine(a: Array, b: Array) -> float | None:
+    lengths = np.linalg.norm(a) * np.linalg.norm(b)
+    return float(a @ b / lengths) if lengths > 0 else None
+
+
+def _loss(model: Model) -> dict[str, Any]:
+    parts = model.classifier.parts_
+    return {
+        "iteration": [check.iteration for check in parts.history_],
+        "loss": [float(check.loss) for check in parts.history_],
+        "stop": str(parts.stop_),
+    }
+
+
+def _choice(model: Model) -> dict[str, Any] | None:
+    scores: dict[Setting, list[float]] = model.classifier.selection_
+    if not scores:
+        return None
+    most = max(map(len, scores.values()))
+    best: Setting = model.classifier.choice_.best
+    trials = [
+        {
+            **setting._asdict(),
+            "score": float(np.mean(values)),
+            "error": _number(standard_error(values)),
+            "folds": len(values),
+            "dropped": len(values) < most,
+        }
+        for setting, values in scores.items()
+    ]
+    dropped = sum(bool(trial["dropped"]) for trial in trials)
+    early = f", {dropped} of them dropped early" if dropped else ""
+    return {
+        "metric": model.metric,
+        "chosen": best._asdict(),
+        "trials": trials,
+        "sentence": f"{len(trials)} candidates were tried on {most} folds of the labels{early}. "
+        f"Chosen: {best.n_components} parts, lam {best.lam:g}, "
+        f"{best.map_iter or 'all'} mapping updates, C {best.C:g}.",
+    }
+
+
+def _example(model: Model, example: Example) -> dict[str, Any]:
+    decision = example.decision
+    return {
+        "name": example.name,
+        "text": example.text,
+        "image": None if example.pixels is None else picture(example.pixels),
+        "labels": list(decision.labels),
+        "known": None if example.known is None else list(example.known),
+        "score": example.score,
+        "probability": _number(example.probability),
+        "words": example.reasons if model.layout.image_shape is None else [],
+    }

@@ -1,0 +1,86 @@
+"""Which samples to label next: those the classifier is least sure of, spread over the parts."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginparts.app.model import Model
+from marginparts.app.readers import Batch
+
+
+class Suggestion(NamedTuple):
+    """A sample worth a label: its row (from 1), its columns, what is guessed, and its part."""
+
+    row: int
+    columns: dict[str, Any]
+    sample: Any
+    guess: str
+    sureness: float
+    part: int
+
+
+def suggest(model: Model, batches: Iterable[Batch], n: int) -> list[Suggestion]:
+    """Return the unlabeled samples that would teach most.
+
+    The least sure samples of each part come first, one a part in turn: twenty samples that are
+    doubtful for the same reason teach little more than one.
+
+    Parameters
+    ----------
+    model : Model
+    batches : iterable of Batch
+        Rows that have a label are passed over, and so are empty ones.
+    n : int
+
+    Returns
+    -------
+    list of Suggestion
+        At most n, the least sure of all first.
+    """
+    by_part: dict[int, list[Suggestion]] = defaultdict(list)
+    before = 0
+    for batch in batches:
+        for found in _doubtful(model, batch, before, n):
+            by_part[found.part].append(found)
+        for part, candidates in by_part.items():
+            by_part[part] = sorted(candidates, key=lambda s: s.sureness)[:n]
+        before += len(batch.labels)
+    queues = [deque(c) for c in sorted(by_part.values(), key=lambda c: c[0].sureness)]
+    chosen: list[Suggestion] = []
+    while queues and len(chosen) < n:
+        for queue in queues:
+            chosen.append(queue.popleft())
+        queues = [queue for queue in queues if queue]
+    return chosen[:n]
+
+
+def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[Suggestion]:
+    """Return the unlabeled rows of a batch that are least sure, up to n a part."""
+    X = model.prepare(batch.samples)
+    mass = np.asarray(X.sum(axis=1)).ravel()
+    rows = np.array(
+        [k for k, label in enumerate(batch.labels) if model.known(label) is None and mass[k] > 0]
+    )
+    if not len(rows):
+        return []
+    values = model.values(X[rows])
+    sureness = model.sureness(values)
+    parts = model.classifier.parts_.coefficients(X[rows]).argmax(axis=1)
+    order = np.lexsort((sureness, parts))
+    rank = np.arange(len(order)) - np.searchsorted(parts[order], parts[order])
+    few = order[rank < n]
+    return [
+        Suggestion(
+            before + int(rows[k]) + 1,
+            {name: column[rows[k]] for name, column in batch.columns.items()},
+            batch.samples[rows[k]] if model.layout.kind == "text" else None,
+            model.class_names[int(values[k].argmax())],
+            float(sureness[k]),
+            int(parts[k]),
+        )
+        for k in few
+    ]

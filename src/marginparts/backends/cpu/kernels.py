@@ -1,0 +1,310 @@
+"""Compiled loops over the nonzeros of a CSR matrix, and over dense blocks.
+
+Rows are cut into tasks of about equal work by their nonzeros (a frequent word's row can be ten
+thousand times longer than another's). The cut depends on the matrix alone, and each row is summed
+by one task in storage order, so results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numba import get_num_threads, parallel_chunksize, prange, set_num_threads
+
+from marginparts._compiled import FAST_SUMS, IN_ORDER, compiled
+from marginparts._types import Array
+from marginparts.backends.cpu._vectors import (
+    add_scaled,
+    clear,
+    dot,
+    flush_denormals,
+    new_sums,
+    prefetch,
+    read,
+    restore_mode,
+    spill,
+    unspill,
+    violation,
+    write,
+    write_step,
+)
+
+#: Nonzeros summed in the factor's type before they join a total in float64.
+_RUN = 512
+
+#: How many nonzeros ahead their rows of the other factor are asked for (measured: 4 to 16 alike).
+AHEAD = 8
+
+#: Nonzeros times rank up to which one thread is enough.
+_SMALL = 1 << 17
+
+#: Tasks a pass is cut into: many more than cores, so that a slow core gets fewer.
+_TASKS = 256
+
+
+def row_tasks(indptr: Array) -> Array:
+    """Cut rows into tasks of about equal numbers of nonzeros.
+
+    Parameters
+    ----------
+    indptr : (n + 1,)
+        Row pointers of a CSR matrix.
+
+    Returns
+    -------
+    (n_tasks + 1,) array
+        Task t owns the rows ``tasks[t]:tasks[t + 1]``.
+    """
+    n = len(indptr) - 1
+    # a row costs its nonzeros, and a little for its own write
+    work = np.asarray(indptr, dtype=np.int64) + 4 * np.arange(n + 1)
+    targets = np.linspace(0, work[-1], min(_TASKS, max(n, 1)) + 1)
+    tasks = np.searchsorted(work, targets[:-1], side="left")
+    return np.unique(np.append(tasks, n)).astype(np.int64)
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, weight, floor):  # type: ignore[no-untyped-def]
+    """Add ``weight * sum_p x_p / (A[i] . B[j_p]) * B[j_p]`` over the nonzeros of one row to sums.
+
+    A frequent word's row is so long that a sum in float32 alone would lose its last digits: runs
+    of it are added up in ``total`` (1, r), which must be 0 and is 0 afterwards.
+    """
+    last = len(indices) - 1
+    for start in range(lo, hi, _RUN):
+        for p in range(start, min(start + _RUN, hi)):
+            prefetch(lines, B, indices[min(p + AHEAD, last)])
+            j = indices[p]
+            fitted = dot(lines, A, i, B, j)
+            if fitted > floor:
+                add_scaled(lines, sums, weight * data[p] / fitted, B, j)
+        if start + _RUN < hi:
+            spill(lines, sums, total)
+    if hi - lo > _RUN:
+        unspill(lines, sums, total)
+        total[:] = 0
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def sum_near_ratios(lines, sums, lo, hi, indices, data, A, i, B, weight, floor):  # type: ignore[no-untyped-def]
+    """`sum_ratios` for a B of few rows: it is in the cache, and no row of X is long."""
+    for p in range(lo, hi):
+        j = indices[p]
+        fitted = dot(lines, A, i, B, j)
+        if fitted > floor:
+            add_scaled(lines, sums, weight * data[p] / fitted, B, j)
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def sum_plus(lines, sums, lo, hi, indices, data, T, weight):  # type: ignore[no-untyped-def]
+    """Add ``weight * S[i] @ T`` to sums, S[i] a sparse row."""
+    for p in range(lo, hi):
+        add_scaled(lines, sums, weight * data[p], T, indices[p])
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def matmul(lines, tasks, indptr, indices, data, B, out):  # type: ignore[no-untyped-def]
+    """Write ``X @ B`` to ``out`` (n, r)."""
+    for t in prange(len(tasks) - 1):
+        sums = new_sums(lines, B)
+        for i in range(tasks[t], tasks[t + 1]):
+            clear(lines, sums)
+            sum_plus(lines, sums, indptr[i], indptr[i + 1], indices, data, B, B.dtype.type(1))
+            write(lines, sums, out, i)
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def ratio_matmul(lines, tasks, indptr, indices, data, A, B, floor, out, add):  # type: ignore[no-untyped-def]
+    """Write ``(X / (A @ B.T)) @ B`` to ``out`` (n, r), or add it to what is there."""
+    one = A.dtype.type(1)
+    for t in prange(len(tasks) - 1):
+        mode = flush_denormals()
+        sums, total = new_sums(lines, A), np.zeros((1, A.shape[1]))
+        for i in range(tasks[t], tasks[t + 1]):
+            lo, hi = indptr[i], indptr[i + 1]
+            if add and lo == hi:
+                continue
+            if add:
+                read(lines, sums, out, i)
+            else:
+                clear(lines, sums)
+            sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
+            write(lines, sums, out, i)
+        restore_mode(mode)
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def half_step(  # type: ignore[no-untyped-def]
+    lines, tasks, indptr, indices, data, A, B, den, inverse, weight, also, plus, floor, out, gauge,
+    begun,
+):  # fmt: skip
+    """Write ``A * (ratio_matmul + also + plus) * inverse / weight[:, None]`` to ``out`` (n, r).
+
+    ``also`` is (indptr, indices, data, B, weight) of a second matrix with the same rows, ``plus``
+    is (indptr, indices, data, T, weight) of ``S @ T``; an empty ``indptr`` leaves one out.
+    ``out`` may be A itself. ``gauge`` (n_tasks, 2) gets each task's mass and violation, ``begun``
+    (n, r) is a part of the numerator that is there already; empty ones leave them out.
+    """
+    one = A.dtype.type(1)
+    ptr2, idx2, x2, B2, weight2 = also
+    ptr3, idx3, s3, T3, weight3 = plus
+    for t in prange(len(tasks) - 1):
+        mode = flush_denormals()
+        sums, total = new_sums(lines, A), np.zeros((1, A.shape[1]))
+        for i in range(tasks[t], tasks[t + 1]):
+            if len(begun) > 0:
+                read(lines, sums, begun, i)
+            else:
+                clear(lines, sums)
+            lo, hi = indptr[i], indptr[i + 1]
+            sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
+            if len(ptr2) > 0:
+                lo, hi = ptr2[i], ptr2[i + 1]
+                sum_near_ratios(lines, sums, lo, hi, idx2, x2, A, i, B2, weight2, floor)
+            if len(ptr3) > 0:
+                sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
+            w = one if len(weight) == 0 else weight[i]
+            if len(gauge) > 0:
+                mass, worst = violation(lines, sums, A, i, den, w)
+                gauge[t, 0] += mass
+                gauge[t, 1] += worst
+            write_step(lines, sums, A, i, inverse, one / w, out)
+        restore_mode(mode)
+
+
+@compiled()
+def _wide_dot(A, i, B, j):  # type: ignore[no-untyped-def]
+    """Return ``A[i] . B[j]`` in float64."""
+    total = 0.0
+    for k in range(A.shape[1]):
+        total += np.float64(A[i, k]) * np.float64(B[j, k])
+    return total
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def log_terms(lines, tasks, indptr, indices, data, A, B, floor, least):  # type: ignore[no-untyped-def]
+    """Return ``sum x log(x / a.b) - x`` over the nonzeros, one number a task.
+
+    It is infinite where an entry above ``least`` has no fit at all. Fits below ``floor`` are summed
+    again in float64: the numbers of float32 end not far below it.
+    """
+    terms = np.zeros(len(tasks) - 1)
+    last = len(indices) - 1
+    for t in prange(len(tasks) - 1):
+        mode = flush_denormals()
+        total = 0.0
+        for i in range(tasks[t], tasks[t + 1]):
+            for p in range(indptr[i], indptr[i + 1]):
+                prefetch(lines, B, indices[min(p + AHEAD, last)])
+                fitted = dot(lines, A, i, B, indices[p])
+                x, fit = np.float64(data[p]), np.float64(fitted)
+                if fitted <= floor:
+                    fit = _wide_dot(A, i, B, indices[p])
+                if fit > 0:
+                    total += x * np.log(x / fit) - x
+                elif data[p] > least:
+                    total = np.inf
+        terms[t] = total
+        restore_mode(mode)
+    return terms
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def column_sums(A):  # type: ignore[no-untyped-def]
+    """Return sums over rows (n_blocks, r) in float64, a block at a time."""
+    n, r = A.shape
+    n_blocks = min(_TASKS, (n + 255) // 256)
+    sums = np.zeros((n_blocks, r))
+    for t in prange(n_blocks):
+        for i in range(n * t // n_blocks, n * (t + 1) // n_blocks):
+            for k in range(r):
+                sums[t, k] += A[i, k]
+    return sums
+
+
+@compiled(parallel=True)
+def move_ahead(now, before, b, least):  # type: ignore[no-untyped-def]
+    """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
+    for i in prange(now.shape[0]):
+        for k in range(now.shape[1]):
+            point = now[i, k] + b * (now[i, k] - before[i, k])
+            before[i, k] = max(point, least * now[i, k])
+
+
+# The two loops over dense blocks are not threaded: they run between BLAS calls, whose idle threads
+# would fight with ours for the cores.
+
+
+@compiled(fastmath=IN_ORDER)
+def divide_block(X, fitted, floor):  # type: ignore[no-untyped-def]
+    """Replace ``fitted`` by ``X / fitted``, and by 0 where the fit is 0."""
+    zero = fitted.dtype.type(0)
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            fit = fitted[i, j]
+            fitted[i, j] = X[i, j] / fit if fit > floor else zero
+
+
+@compiled()
+def finish_block(A, numerator, den, inverse, weight, out):  # type: ignore[no-untyped-def]
+    """Write ``A * numerator * inverse / weight[:, None]``; return the rows' mass and violation."""
+    one = A.dtype.type(1)
+    total, violations = 0.0, 0.0
+    mode = flush_denormals()
+    for i in range(A.shape[0]):
+        w = one if len(weight) == 0 else weight[i]
+        mass = A.dtype.type(0)
+        for k in range(A.shape[1]):
+            mass += A[i, k] * numerator[i, k]
+        worst = A.dtype.type(0)
+        for k in range(A.shape[1]):
+            u, g = den[0, k] * w, numerator[i, k]
+            slope = (u - g) / max(u, g, A.dtype.type(1e-37))
+            worst = max(worst, abs(min(A[i, k] * u, mass * slope)))
+            out[i, k] = A[i, k] * g * inverse[0, k] / w
+        total += mass
+        violations += worst
+    restore_mode(mode)
+    return total, violations
+
+
+@compiled(fastmath=FAST_SUMS)
+def log_terms_block(X, fitted, least):  # type: ignore[no-untyped-def]
+    """Return ``sum x log(x / a.b) - x`` of a dense block, infinite as that of `log_terms`."""
+    total = 0.0
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            if X[i, j] > 0 and fitted[i, j] > 0:
+                x = np.float64(X[i, j])
+                total += x * np.log(x / np.float64(fitted[i, j])) - x
+            elif X[i, j] > least:
+                return np.inf
+    return total
+
+
+@contextmanager
+def threads(work: int, at_a_time: int = 0) -> Iterator[None]:
+    """Run a small pass on one thread: waking others would cost more than the pass itself.
+
+    ``work`` is the number of nonzeros times the rank. In a larger pass a thread takes some tasks
+    at a time, so that one that is slow gets fewer; 0 shares them out beforehand.
+    """
+    if work > _SMALL:
+        with parallel_chunksize(at_a_time):
+            yield
+        return
+    before = get_num_threads()
+    set_num_threads(1)
+    try:
+        yield
+    finally:
+        set_num_threads(before)
+
+
+def no_rows(B: Array) -> tuple[Any, ...]:
+    """Return an absent ``also`` or ``plus``: the types of the real one, and no row pointers."""
+    index = np.empty(0, np.int32)
+    return index, index, B.ravel()[:0], B, B.dtype.type(0)

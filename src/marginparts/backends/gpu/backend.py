@@ -1,0 +1,194 @@
+"""The kernels on a GPU: Triton for sparse data, matrix products for dense data, all in torch.
+
+Data is moved once, by rows and (when needed) by columns. Factors and their column sums stay on the
+card; the host waits for it only at a look at the loss.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from marginparts._types import Array, Step
+from marginparts.backends import Also, Plus
+from marginparts.backends._common import gauged
+from marginparts.backends.blocked import BlockedBackend
+from marginparts.backends.gpu.dense import (
+    DenseMatrix,
+    dense_half_step,
+    dense_log_terms,
+    dense_ratio_matmul,
+    finish,
+)
+from marginparts.backends.gpu.graphs import Recorded
+from marginparts.backends.gpu.launch import TORCH, half_width, launch
+from marginparts.backends.gpu.sparse import SparseMatrix, SparsePass, many_of, tile_of
+from marginparts.backends.gpu.streams import HostBlocks, bytes_of, free_memory
+from marginparts.backends.gpu.triton_csr import column_sums_kernel
+
+logger = logging.getLogger("marginparts")
+
+#: Partial sums of a column sum, and the rows below which there is one.
+_SUMS, _FEW = 1024, 256
+
+
+class TorchBackend:
+    """Torch tensors and Triton kernels, for CSR and dense data.
+
+    Parameters
+    ----------
+    device : str or None
+        None is the first GPU.
+    half : bool
+        Whether updates of sparse float32 data gather rows of half the width: half of the bytes,
+        for updates good to eight bits. Factors, sums and the loss keep theirs.
+    memory : int or None
+        Bytes of the card that data and factors may take; None is what is free. Data that does not
+        fit is sent to the card block by block in each pass.
+    """
+
+    def __init__(
+        self, device: str | None = None, half: bool = False, memory: int | None = None
+    ) -> None:
+        self.device = torch.device(device or "cuda")
+        self.half, self.memory = half, memory
+        self.name = "torch-half" if half else "torch"
+
+    def recorded(self, problem: Any) -> Any:
+        """Return the problem with updates that are replayed; on a CPU there is nothing to gain."""
+        return Recorded(problem) if self.device.type == "cuda" else problem
+
+    def suited_to(self, X: Any, r: int) -> Any:
+        """Return this backend, or one that streams blocks of X where it is larger than the card."""
+        memory = free_memory(self.device, self.memory)
+        factors = 4 * (X.shape[0] + X.shape[1]) * r * X.dtype.itemsize
+        if bytes_of(X) + factors <= 0.8 * memory:
+            return self
+        return StreamedBackend(self, memory, r)
+
+    def prepare(self, X: Any, like: Any = None) -> Any:
+        """Move the data; what has many zeros is kept sparse."""
+        if isinstance(X, SparseMatrix | DenseMatrix):  # it came from the host just now
+            return X
+        if like is not None:
+            sparse = isinstance(like, SparseMatrix)
+        else:
+            sparse = sp.issparse(X) or np.count_nonzero(X) < 0.1 * X.size
+        if sparse:
+            return SparseMatrix(sp.csr_array(X), self.device)
+        X = X.toarray() if sp.issparse(X) else X
+        return DenseMatrix(torch.from_numpy(np.ascontiguousarray(X)).to(self.device))
+
+    def coefficients(self, S: Any, rows_of: Any = None) -> SparseMatrix:
+        """Move a sparse matrix."""
+        return SparseMatrix(sp.csr_array(S), self.device)
+
+    def factor(self, A: Any, rows_of: Any = None) -> Any:
+        """Return a copy on the device, its rows a multiple of 16 bytes long."""
+        grain = 16 // A.itemsize
+        width = -(-A.shape[1] // grain) * grain
+        moved = torch.zeros((len(A), width), dtype=TORCH[A.dtype], device=self.device)
+        moved[:, : A.shape[1]] = torch.from_numpy(np.ascontiguousarray(A)).to(self.device)
+        return moved
+
+    def release(self, A: Any, r: int) -> Array:
+        """Return the first r columns as a NumPy array."""
+        return np.ascontiguousarray(A[:, :r].cpu().numpy())
+
+    def column_sums(self, A: Any) -> Any:
+        """Return the sums over rows in float64, on the device."""
+        n, r = A.shape
+        rows = n if n <= _FEW else -(-n // _SUMS)
+        sums = torch.empty((-(-n // rows), r), dtype=torch.float64, device=A.device)
+        tile = {**tile_of(r), **many_of(r)} if n <= _FEW else tile_of(r)
+        launch(column_sums_kernel, (len(sums),), (A, sums, n, rows, r), tile)
+        return sums.sum(0) if len(sums) > 1 else sums[0]
+
+    def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
+        """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
+        torch.lerp(now, before, -b, out=before)
+        return torch.maximum(before, least * now, out=before)
+
+    def ratio_matmul(self, X: Any, A: Any, B: Any) -> Any:
+        """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
+        if isinstance(X, DenseMatrix):
+            return dense_ratio_matmul(X, A, B)
+        return SparsePass(X, A, self._gathered(B)).run(step=False)
+
+    def _gathered(self, B: Any) -> Any:
+        """Return a factor as its rows are gathered."""
+        return B.to(half_width(B)) if self.half and B.dtype == torch.float32 else B
+
+    def divergence(self, X: Any, A: Any, B: Any) -> float:
+        """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
+        total = self.column_sums(A) @ self.column_sums(B)
+        if isinstance(X, DenseMatrix):
+            return float(total + dense_log_terms(X, A, B))
+        return float(total + SparsePass(X, A, B).log_terms())
+
+    def half_step(
+        self,
+        X: Any,
+        A: Any,
+        B: Any,
+        den: Any,
+        *,
+        weight: Any = None,
+        also: Also | None = None,
+        plus: Plus | None = None,
+        out: Any = None,
+        gauge: bool = False,
+    ) -> Step:
+        """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
+        if isinstance(X, DenseMatrix):
+            return dense_half_step(X, A, B, den, weight, also, plus, gauge)
+        passed = SparsePass(
+            X, A, self._gathered(B), den=den, weight=weight, also=also, plus=plus, gauge=gauge
+        )
+        new = passed.run(step=True, out=out)
+        if not gauge:
+            return Step(new)
+        return gauged(new, *passed.gauge.sum(0).tolist())
+
+    def finish(
+        self, A: Any, numerator: Any, den: Any, out: Any = None, gauge: bool = False
+    ) -> Step:
+        """Return ``A * numerator / den``."""
+        return finish(A, numerator, den, None, gauge)
+
+    def total(self, parts: Iterable[Any]) -> Any:
+        """Return the sum of factors, added up in float64."""
+        total = dtype = None
+        for part in parts:
+            total, dtype = part.double() if total is None else total.add_(part), part.dtype
+        return total.to(dtype)  # type: ignore[union-attr]
+
+
+class StreamedBackend(BlockedBackend):
+    """The same for data larger than the card: V stays there, blocks of rows come and go.
+
+    Parameters
+    ----------
+    inner : TorchBackend
+    memory : int
+        Bytes of the card that may be used.
+    r : int
+        The number of parts.
+    """
+
+    def __init__(self, inner: TorchBackend, memory: int, r: int) -> None:
+        super().__init__(inner)
+        self.device, self.memory, self.r = inner.device, memory, r
+
+    def prepare(self, X: Any, like: Any = None) -> Any:
+        """Keep the data on the host, in blocks that fit the card twice."""
+        if like is not None:
+            return super().prepare(X, like=like)
+        source = HostBlocks(X, self.device, self.memory, self.r)
+        logger.info("%d blocks of rows, sent to the card in each pass", len(source.bounds) - 1)
+        return super().prepare(source)

@@ -1,6 +1,0 @@
-"""Data on a Dask cluster: each block of rows stays on its worker, with its rows of H."""
-
-from marginparts.cluster._lazy import lazy_on_dask
-from marginparts.cluster._rows import ClusterRows, DaskRows, as_dask_rows
-
-__all__ = ["ClusterRows", "DaskRows", "as_dask_rows", "lazy_on_dask"]

@@ -1,0 +1,1 @@
+"""Files that are never half written, and arrays with text in one file."""

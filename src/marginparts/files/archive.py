@@ -1,0 +1,275 @@
+"""A zip archive of one text and many arrays, with checksums: models and checkpoints are such files.
+
+It is written with the standard library and in numpy's own format, so that both can read it without
+us. When it is read, a size is checked before memory is taken for it. The *kind* of an archive names
+its text (``model.json``), and the file in messages.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import math
+import os
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginparts.files.atomic import FileProblemError
+
+SUMS = "SHA256SUMS"
+FOLDER = "arrays/"
+
+#: Parts are mostly zeros: the fastest deflate leaves a fifth of them, at 200 MB a second.
+_LEVEL = 1
+
+#: A member larger than this, in bytes, and than this many times its place in the file, is a bomb.
+#: Zeros shrink about 230 times at our level, and the format allows 1,032.
+_LARGE, _SWELLING = 2**24, 300
+
+#: A member that may need the zip format's extension for sizes past 2 GiB.
+_LONG = 2**30
+
+_CHUNK = 2**20
+
+#: The head of a .npy file as numpy writes it. Matched, not evaluated.
+_HEAD = re.compile(
+    rb"\{'descr': '([<>|][a-zA-Z][0-9]{1,9})', 'fortran_order': (True|False), "
+    rb"'shape': \((|[0-9]{1,19},|[0-9]{1,19}(?:, [0-9]{1,19})+)\), \} *\n"
+)
+_MAGIC = b"\x93NUMPY\x01\x00"
+
+#: numpy's scalars under names that do not depend on its version.
+SCALARS: dict[str, Any] = {
+    "bool": np.bool_, "str": np.str_,
+    "int8": np.int8, "int16": np.int16, "int32": np.int32, "int64": np.int64,
+    "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32, "uint64": np.uint64,
+    "float16": np.float16, "float32": np.float32, "float64": np.float64,
+}  # fmt: skip
+
+
+def is_kept(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of a type can be kept: numbers, bool and text."""
+    return dtype.itemsize > 0 and scalar_name(dtype) is not None
+
+
+def scalar_name(dtype: np.dtype[Any]) -> str | None:
+    """Return our name of a scalar type, None if it is not kept."""
+    name = "str" if dtype.kind == "U" else dtype.name
+    return name if name in SCALARS else None
+
+
+class _Summed:
+    """A file to write to that also takes the checksum."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.sum = hashlib.sha256()
+
+    def write(self, data: bytes) -> int:
+        self.sum.update(data)
+        return self._file.write(data)
+
+
+def write_archive(
+    file: IO[bytes],
+    text: bytes,
+    arrays: dict[str, NDArray[Any]],
+    *,
+    kind: str = "model",
+    compress: bool = True,
+) -> None:
+    """Write a text and arrays; the same bytes for the same content.
+
+    Parameters
+    ----------
+    file : binary file
+    text : bytes
+    arrays : dict
+        By name, without objects.
+    kind : str
+        What the archive holds.
+    compress : bool
+        Without it a file is larger and written several times as fast.
+    """
+    if not compress:
+        _write(file, kind, text, arrays, zipfile.ZIP_STORED)
+    elif any(_swells(info) for info in _write(file, kind, text, arrays, zipfile.ZIP_DEFLATED)):
+        # what looks like a bomb would not be opened again
+        file.seek(0)
+        file.truncate()
+        _write(file, kind, text, arrays, zipfile.ZIP_STORED)
+
+
+def text_name(kind: str) -> str:
+    """Return the name of the text in an archive."""
+    return f"{kind}.json"
+
+
+def _write(
+    file: IO[bytes], kind: str, text: bytes, arrays: dict[str, NDArray[Any]], how: int
+) -> list[zipfile.ZipInfo]:
+    """Write all members, and return what the archive says about them."""
+    sums = {}
+    with zipfile.ZipFile(file, "w", compression=how, compresslevel=_LEVEL) as archive:
+        with _member(archive, text_name(kind), len(text)) as member:
+            member.write(text)
+        sums[text_name(kind)] = member.sum.hexdigest()
+        for name, array in sorted(arrays.items()):
+            place = f"{FOLDER}{name}.npy"
+            with _member(archive, place, array.nbytes) as member:
+                np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+            sums[place] = member.sum.hexdigest()
+        lines = "".join(f"{value}  {name}\n" for name, value in sorted(sums.items()))
+        with _member(archive, SUMS, len(lines)) as member:
+            member.write(lines.encode())
+        return archive.infolist()
+
+
+@contextmanager
+def _member(archive: zipfile.ZipFile, name: str, size: int) -> Iterator[_Summed]:
+    """Open a member for writing that says nothing of the time or the machine."""
+    with archive.open(name, "w", force_zip64=size > _LONG) as member:
+        yield _Summed(member)
+    info = archive.getinfo(name)
+    info.create_system = 3
+    info.external_attr = 0o644 << 16
+
+
+def _swells(info: zipfile.ZipInfo) -> bool:
+    return info.file_size > max(_LARGE, _SWELLING * info.compress_size)
+
+
+@contextmanager
+def damage(path: str | os.PathLike[str], why: str, kind: str = "model") -> Iterator[None]:
+    """Turn whatever goes wrong with the content of a file into one sentence.
+
+    Damaged archives make the standard library raise a dozen kinds of exceptions, and it does not
+    say which.
+    """
+    try:
+        yield
+    except FileProblemError:
+        raise
+    except MemoryError as error:
+        raise FileProblemError(f"{path} does not fit into memory.") from error
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise  # the disk's fault; a place that cannot be is the archive's
+        raise FileProblemError(f"{path} is damaged or not a {kind}: {why}.") from error
+
+
+class Archive:
+    """An archive to read; whatever is wrong with it is a `FileProblemError`.
+
+    Parameters
+    ----------
+    path : path
+        How messages name it.
+    file : binary file
+    kind : str
+        What it should hold.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], file: IO[bytes], kind: str = "model") -> None:
+        self._path, self._kind, self._text = path, kind, text_name(kind)
+        with self._damage("it is not a whole zip archive"):
+            self._zip = zipfile.ZipFile(file)
+            self._members = self._checked(self._zip.infolist(), file.seek(0, os.SEEK_END))
+        with self._damage(f"{SUMS} cannot be understood"):
+            lines = self._read(self._members[SUMS])[0].decode("ascii").splitlines()
+            pairs = (line.split("  ", 1) for line in lines)
+            self._sums = {name: value for value, name in pairs}
+
+    def _bad(self, why: str) -> FileProblemError:
+        return FileProblemError(f"{self._path} is damaged or not a {self._kind}: {why}.")
+
+    def _damage(self, why: str) -> AbstractContextManager[None]:
+        return damage(self._path, why, self._kind)
+
+    def _checked(self, infos: list[zipfile.ZipInfo], size: int) -> dict[str, zipfile.ZipInfo]:
+        """Return the members by name once their sizes can be believed."""
+        members = {info.filename: info for info in infos}
+        if missing := {self._text, SUMS} - set(members):
+            raise self._bad(f"it has no {min(missing)}")
+        if len(members) < len(infos) or sum(info.compress_size for info in infos) > size:
+            raise self._bad("members of the archive overlap")
+        for info in infos:
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise self._bad(f"{info.filename} is packed in an unknown way")
+            if _swells(info):
+                raise self._bad(f"{info.filename} would swell to {info.file_size:,} bytes")
+        return members
+
+    def text(self) -> bytes:
+        """Return the text."""
+        with self._damage(f"{self._text} cannot be unpacked"):
+            data, found = self._read(self._members[self._text])
+            self._compare(self._text, found)
+            return data
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all arrays by name, when nothing is missing and nothing too much."""
+        listed, there = set(self._sums), set(self._members) - {SUMS}
+        if listed != there:
+            name = min(listed ^ there)
+            raise self._bad(f"{name} is {'missing' if name in listed else 'too much'}")
+        arrays = {}
+        for place in sorted(there - {self._text}):
+            if not (place.startswith(FOLDER) and place.endswith(".npy")):
+                raise self._bad(f"{place} is too much")
+            with self._damage(f"{place} cannot be unpacked"):
+                arrays[place[len(FOLDER) : -len(".npy")]] = self._array(place)
+        return arrays
+
+    def _compare(self, name: str, found: str) -> None:
+        if self._sums.get(name) != found:
+            raise FileProblemError(
+                f"{self._path} was altered or damaged: the checksum of {name} does not agree."
+            )
+
+    def _read(self, info: zipfile.ZipInfo) -> tuple[bytes, str]:
+        """Return the bytes of a member and their checksum."""
+        with self._zip.open(info) as member:
+            data = member.read(info.file_size)
+        return data, hashlib.sha256(data).hexdigest()
+
+    def _array(self, place: str) -> NDArray[Any]:
+        """Return an array, with no more memory than the archive's directory says it needs."""
+        info = self._members[place]
+        with self._zip.open(info) as member:
+            start = member.read(len(_MAGIC) + 2)
+            length = int.from_bytes(start[len(_MAGIC) :], "little")
+            head = member.read(length)
+            match = _HEAD.fullmatch(head)
+            if match is None or not start.startswith(_MAGIC):
+                raise self._bad(f"{place} is no array of numbers or text")
+            dtype = np.dtype(match[1].decode())
+            shape = tuple(int(n) for n in match[3].replace(b" ", b"").split(b",") if n)
+            if not is_kept(dtype):
+                raise self._bad(f"{place} is no array of numbers or text")
+            size = info.file_size - len(start) - length
+            if math.prod(shape) * dtype.itemsize != size:
+                raise self._bad(f"{place} does not have the size that it says")
+            array = np.empty(math.prod(shape), dtype)
+            summed = hashlib.sha256(start + head)
+            _fill(array.view(np.uint8).data, member, summed)
+        self._compare(place, summed.hexdigest())
+        return array.reshape(shape, order="F" if match[2] == b"True" else "C")
+
+
+def _fill(memory: memoryview, member: IO[bytes], summed: Any) -> None:
+    """Read a member to its end into memory, piece by piece."""
+    done = 0
+    while done < len(memory):
+        piece = member.read(min(_CHUNK, len(memory) - done))
+        if not piece:
+            raise EOFError
+        memory[done : done + len(piece)] = piece
+        summed.update(piece)
+        done += len(piece)

@@ -1,0 +1,1 @@
+"""What else a person would try with the same labels."""

@@ -1,0 +1,1 @@
+"""Rows that are not all in memory: on disk, or on a cluster."""

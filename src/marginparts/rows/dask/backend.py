@@ -1,0 +1,357 @@
+"""Blocks of rows on the workers of a Dask cluster: H stays with its data, V is sent around.
+
+A backend whose H and S are names for what the workers keep. An iteration is two calls to them:
+
+    update of V    each worker sums the numerators of its blocks (d, r), and their sums come back
+                   as a tree
+    update of H    V goes out, and ``T`` (2p, r); each block updates its rows, and what comes back
+                   are the column sums of H (r,) and ``S.T @ H`` (2p, r), for the next update of V
+
+It is one call where updates of V begin at the V that the workers have, as without extrapolation:
+then the next numerators come back with an update of H.
+
+Whatever is not about blocks (V, the margin components) is done here, by a local backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts._types import Array, Step
+from marginparts.backends import Also, Backend, Plus
+from marginparts.backends._common import gauged
+from marginparts.backends._unbroken import RowsLostError, Unbroken
+from marginparts.rows.base import RowsOnDemand
+
+
+class Caller(Protocol):
+    """The workers of a fit; `marginparts.rows.dask` has them."""
+
+    live: set[int]
+    rebuilt: int  # how often blocks had to be made anew
+    margin: Callable[[], tuple[float, Array, Array] | None]  # what it asks for to do so
+
+    def share(self, **values: Any) -> None:
+        """Send something to all workers, once."""
+        ...
+
+    def later(self, *step: Any, then: Any = None) -> None:
+        """Do something together with the next call, and tell ``then`` what it came to."""
+        ...
+
+    def call(self, *step: Any) -> Any:
+        """Do something with all blocks, and return the sum of what they say."""
+        ...
+
+    def released(self, name: int) -> Any:
+        """Return a factor as an array of the cluster."""
+        ...
+
+
+class SharedFactor:
+    """V (d, r), here and on all workers; it is sent when they need it and it has changed."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.shape, self.has_changed = array, array.shape, True
+
+    def count_nonzero(self) -> int:
+        """Count the entries that are not 0."""
+        return int(np.count_nonzero(self.array))
+
+    def __deepcopy__(self, memo: Any) -> SharedFactor:
+        return SharedFactor(deepcopy(self.array))
+
+    def __setitem__(self, where: Any, other: SharedFactor) -> None:
+        self.array[where] = other.array
+        self.has_changed = True
+
+
+@dataclass
+class Told:
+    """What the workers said of H along with something else, so that they need not be asked.
+
+    Attributes
+    ----------
+    rebuilt : int
+        How often blocks had been made anew by then.
+    sums : (r,) array
+        The column sums.
+    margin_codes : (2p, r) array
+        ``S.T @ H``.
+    numerators : tuple
+        A V, and the numerators (d, r) of its update.
+    nonzeros : int
+        The number of entries that are not 0.
+    """
+
+    rebuilt: int
+    sums: Array | None = None
+    margin_codes: Array | None = None
+    numerators: tuple[SharedFactor, Array] | None = None
+    nonzeros: int | None = None
+
+
+class RemoteFactor:
+    """H (n, r), a name for blocks of rows on the workers, with what is known of it here."""
+
+    def __init__(self, backend: DaskBackend, shape: tuple[int, int]) -> None:
+        self.caller, self.backend, self.shape = backend.caller, backend, shape
+        self.name = next(backend.names)
+        self.caller.live.add(self.name)
+        self.changed()
+
+    def changed(self) -> None:
+        """Forget what was told."""
+        self._told = Told(self.caller.rebuilt)
+
+    @property
+    def told(self) -> Told:
+        """What is known of it; nothing, if blocks were lost since."""
+        if self._told.rebuilt != self.caller.rebuilt:
+            self.changed()
+        return self._told
+
+    def ask(self, what: str) -> Any:
+        """Return one of the attributes of `Told`; mostly it is known."""
+        if getattr(self.told, what) is None:
+            found = self.caller.call(what, self.name)
+            setattr(self.told, what, found)
+        return getattr(self.told, what)
+
+    def count_nonzero(self) -> int:
+        """Count the entries that are not 0."""
+        return int(self.ask("nonzeros"))
+
+    def __deepcopy__(self, memo: Any) -> RemoteFactor:
+        copied = RemoteFactor(self.backend, self.shape)
+        copied[...] = self
+        return copied
+
+    def __setitem__(self, where: Any, other: RemoteFactor) -> None:
+        self.caller.later("copy", other.name, self.name)
+        self._told = replace(other.told)
+
+
+class RemoteMatrix:
+    """The data on the workers, or its transpose."""
+
+    def __init__(self, shape: tuple[int, int], kind: Any, transposed: bool = False) -> None:
+        self.data_shape, self.kind, self.transposed = shape, kind, transposed
+        self.shape = shape[::-1] if transposed else shape
+
+    @property
+    def T(self) -> RemoteMatrix:
+        """The transpose."""
+        return RemoteMatrix(self.data_shape, self.kind, not self.transposed)
+
+
+class RemoteCoefficients:
+    """S (n, 2p): the workers have it by blocks."""
+
+    def __init__(self, S: Any, backend: DaskBackend, transposed: bool = False) -> None:
+        self.S, self.backend, self.transposed = S, backend, transposed
+        self.shape = S.shape[::-1] if transposed else S.shape
+
+    @property
+    def T(self) -> RemoteCoefficients:
+        """The transpose, which gathers the rows of a factor."""
+        return RemoteCoefficients(self.S, self.backend, not self.transposed)
+
+    def __matmul__(self, B: Any) -> Any:
+        """Return ``S.T @ H`` (2p, r), or the product of S with a vector."""
+        if not self.transposed:
+            return self.S @ B
+        self.backend.codes = B.ask("margin_codes")
+        return self.backend.inner.factor(self.backend.codes)
+
+
+class DaskBackend:
+    """The protocol of a backend over the workers of a cluster.
+
+    Parameters
+    ----------
+    caller : Caller
+    inner : Backend
+        What works on V and on the margin components, here.
+    sparse : bool
+        Whether the data is.
+    r : int
+        The number of parts; the inner backend's factors may be wider.
+    """
+
+    name = "dask"
+
+    def __init__(self, caller: Caller, inner: Backend, sparse: bool, r: int) -> None:
+        self.caller, self.inner, self.sparse, self.r = caller, inner, sparse, r
+        self.names = count()
+        self.is_supervised = False
+        self.sent: SharedFactor | None = None  # the V that the workers have
+        self.codes: Array | None = None  # the last HS (2p, r) that is known
+        self.unbroken_since = 0  # what the caller had rebuilt when the present work began
+        # Whether V will be updated where it is. A guess from its last update; where it is wrong,
+        # numerators were made in vain
+        self.numerators_follow = False
+
+    @property
+    def mended(self) -> int:
+        """How often rows of H were lost and made anew."""
+        return self.caller.rebuilt
+
+    def recorded(self, problem: Any) -> Any:
+        """Return the problem with work that is begun again where rows of H are lost."""
+        self.caller.margin = partial(self._margin, problem)
+        return Unbroken(problem, self)
+
+    def _margin(self, problem: Any) -> tuple[float, Array, Array] | None:
+        """Return lam, HS and T (eq. 16): by them lost rows are found again with their margin."""
+        if not problem.supervised or self.codes is None or self.sent is None:
+            return None
+        T = self.inner.ratio_matmul(problem.XS, self.inner.factor(self.codes), self.sent.array)
+        return problem.lam, self.codes, self._plain(T)
+
+    def check_unbroken(self) -> None:
+        """Refuse to go on with numbers of which some are from before a loss of rows."""
+        if self.caller.rebuilt != self.unbroken_since:
+            raise RowsLostError("rows of H were lost and made anew")
+
+    def prepare(self, X: Any, like: Any = None) -> Any:
+        """Take the data as it is on the workers; what is like it stays here."""
+        if like is not None:
+            return self.inner.prepare(X, like=like.kind)
+        # a matrix without rows settles the kind of the margin components
+        empty = np.empty((0, X.shape[1]), X.dtype)
+        kind = self.inner.prepare(sp.csr_array(empty) if self.sparse else empty)
+        return RemoteMatrix(X.shape, kind)
+
+    def coefficients(self, S: Any, rows_of: Any = None) -> Any:
+        """Send S to the workers."""
+        if rows_of is None:
+            return self.inner.coefficients(S)
+        S = sp.csr_array(S)
+        self.caller.share(S=S)
+        self.is_supervised = True
+        return RemoteCoefficients(S, self)
+
+    def factor(self, A: Any, rows_of: Any = None) -> Any:
+        """Start H on the workers; V stays here and is sent when it is needed."""
+        if rows_of is None:
+            return SharedFactor(self.inner.factor(A))
+        if not isinstance(A, RowsOnDemand):
+            A = np.asarray(A)
+        self.caller.share(start=A)
+        H = RemoteFactor(self, A.shape)
+        self.caller.call("begin", H.name)
+        self.caller.share(start=None)
+        return H
+
+    def release(self, A: Any, r: int) -> Any:
+        """Return V as an array, and H as a Dask array."""
+        if isinstance(A, RemoteFactor):
+            return self.caller.released(A.name)
+        return self.inner.release(A.array, r)
+
+    def column_sums(self, A: Any) -> Any:
+        """Return the sums over rows in float64."""
+        if isinstance(A, RemoteFactor):
+            sums = np.zeros(self.inner.factor(np.zeros((1, self.r))).shape[1])
+            sums[: self.r] = A.ask("sums")
+            return sums
+        return self.inner.column_sums(A.array if isinstance(A, SharedFactor) else A)
+
+    def total(self, parts: Iterable[Any]) -> Any:
+        """Return the sum of factors that are here."""
+        return self.inner.total(parts)
+
+    def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
+        """Write the point ahead over ``before``."""
+        if isinstance(now, RemoteFactor):
+            self.caller.later("ahead", now.name, before.name, b, least)
+            before.changed()
+            if self.is_supervised:  # its update asks for them, after the next call
+                then = partial(setattr, before.told, "margin_codes")
+                self.caller.later("margin_codes", before.name, then=then)
+            return before
+        return SharedFactor(self.inner.ahead(now.array, before.array, b, least))
+
+    def ratio_matmul(self, X: Any, A: Any, B: Any) -> Any:
+        """Return ``(X / (A @ B.T)) @ B`` for the margin components."""
+        return self.inner.ratio_matmul(X, _array(A), _array(B))
+
+    def divergence(self, X: Any, A: Any, B: Any) -> float:
+        """Return the I-divergence (eq. 2), the sum of those of the blocks."""
+        if not isinstance(X, RemoteMatrix):
+            return self.inner.divergence(X, _array(A), _array(B))
+        self._send(B)
+        divergence, nonzeros = self.caller.call("divergence", A.name)
+        A.told.nonzeros = nonzeros  # whoever looks at the loss asks for them next
+        return float(divergence)
+
+    def half_step(
+        self, X: Any, A: Any, B: Any, den: Any, *, weight: Any = None, also: Also | None = None,
+        plus: Plus | None = None, out: Any = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
+        """Return the update of H on the workers, or that of V from what they say."""
+        if X.transposed:
+            return self._update_V(A, B, den, also, out, gauge)
+        self._send(B)
+        new = RemoteFactor(self, A.shape) if out is None else out
+        lam, T = (0.0, None) if plus is None else (plus.weight, self._plain(plus.T))
+        sums, codes, mass, worst, numerators = self.caller.call(
+            "step", A.name, new.name, lam, T, gauge, self.numerators_follow
+        )
+        new.changed()
+        new.told.sums, new.told.margin_codes = sums, codes
+        self.codes = codes
+        new.told.numerators = None if numerators is None else (B, numerators)
+        return gauged(new, mass, worst) if gauge else Step(new)
+
+    def _update_V(
+        self, V: SharedFactor, H: RemoteFactor, den: Any, also: Also | None, out: Any, gauge: bool
+    ) -> Step:
+        numerator = self.inner.factor(self._numerators(V, H))
+        self.check_unbroken()  # the denominator was found before the numerators
+        if also is not None:
+            numerator += also.weight * self.inner.ratio_matmul(also.X, V.array, also.B)
+        room = None if out is None else out.array
+        step = self.inner.finish(V.array, numerator, den, room, gauge)
+        return step._replace(factor=SharedFactor(step.factor))
+
+    def _numerators(self, V: SharedFactor, H: RemoteFactor) -> Array:
+        """Return the numerators of V (d, r), which may have come with the last update of H."""
+        self.numerators_follow = self._is_sent(V)
+        at, numerators = H.told.numerators or (None, None)
+        if numerators is None or at is not V or V.has_changed:
+            self._send(V)
+            numerators = self.caller.call("numerators", H.name)
+        return numerators
+
+    def finish(
+        self, A: Any, numerator: Any, den: Any, out: Any = None, gauge: bool = False
+    ) -> Step:
+        """Return ``A * numerator / den`` for a factor that is here."""
+        return self.inner.finish(A, numerator, den, out, gauge)
+
+    def _send(self, V: SharedFactor) -> None:
+        """Let the workers have V."""
+        if not self._is_sent(V):
+            self.caller.share(V=self._plain(V.array))
+            self.sent, V.has_changed = V, False
+
+    def _is_sent(self, V: SharedFactor) -> bool:
+        return V is self.sent and not V.has_changed
+
+    def _plain(self, A: Any) -> Array:
+        """Return a factor without the room that the kernels like."""
+        return np.ascontiguousarray(self.inner.release(A, self.r))
+
+
+def _array(A: Any) -> Any:
+    return A.array if isinstance(A, SharedFactor) else A

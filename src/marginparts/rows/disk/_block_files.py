@@ -1,0 +1,193 @@
+"""Blocks in files of our own: raw arrays, read ahead of their use into memory that is used again.
+
+Reading is by `readinto` and not by a memory map, so that what the process holds is what it asked
+for: two blocks. The system may keep the files in its cache all the same.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginparts._types import Array
+from marginparts.files.atomic import problems_with
+
+_LINE = 64
+
+#: Memory that a block is read into.
+Room = NDArray[np.uint8]
+
+
+class Piece(NamedTuple):
+    """Where an array lies within its block."""
+
+    start: int
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+class BlockFile:
+    """A file of blocks, each a few arrays one after the other.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offsets = [0]
+        self.pieces: list[list[Piece]] = []
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest block."""
+        return int(np.diff(self.offsets).max(initial=0))
+
+    @contextmanager
+    def writing(self) -> Iterator[Callable[..., None]]:
+        """Give a function that appends the arrays of a block."""
+        with problems_with(self.path, "written"), self.path.open("wb", buffering=0) as file:
+
+            def append(*arrays: Array) -> None:
+                pieces, size = [], 0
+                for array in arrays:
+                    pieces.append(Piece(size, array.shape, array.dtype))
+                    _write(file, array)
+                    file.write(bytes(-array.nbytes % _LINE))
+                    size += -(-array.nbytes // _LINE) * _LINE
+                self.pieces.append(pieces)
+                self.offsets.append(self.offsets[-1] + size)
+
+            yield append
+
+    def read(self, wanted: Sequence[int], rooms: list[Room]) -> Iterator[list[Array]]:
+        """Yield the arrays of some blocks through two rooms; one is gone with the next."""
+        with problems_with(self.path, "read"), self.path.open("rb", buffering=0) as file:
+
+            def fill(i: int, room: Room) -> list[Array]:
+                file.seek(self.offsets[i])
+                _fill(file, room.data[: self.offsets[i + 1] - self.offsets[i]])
+                return [_view(room, piece) for piece in self.pieces[i]]
+
+            yield from _ahead(wanted, fill, rooms)
+
+
+def new_room(size: int) -> Room:
+    """Return bytes that begin at a cache line."""
+    room = np.empty(size + _LINE, np.uint8)
+    start = -room.ctypes.data % _LINE
+    return room[start : start + size]
+
+
+def _view(room: Room, piece: Piece) -> Array:
+    size = int(np.prod(piece.shape)) * np.dtype(piece.dtype).itemsize
+    return room[piece.start : piece.start + size].view(piece.dtype).reshape(piece.shape)
+
+
+def _ahead(
+    wanted: Sequence[int], fill: Callable[[int, Room], Any], rooms: list[Room]
+) -> Iterator[Any]:
+    """Yield what ``fill`` gives, with a thread that fills one room while the other is in use."""
+    free: SimpleQueue[Room | None] = SimpleQueue()
+    full: SimpleQueue[tuple[Any, Room | None]] = SimpleQueue()
+    for room in rooms:
+        free.put(room)
+
+    def work() -> None:
+        try:
+            for i in wanted:
+                taken = free.get()
+                if taken is None:
+                    return
+                full.put((fill(i, taken), taken))
+        except BaseException as error:  # it is raised where the blocks are used
+            full.put((error, None))
+
+    thread = Thread(target=work, name="marginparts-read-ahead", daemon=True)
+    thread.start()
+    try:
+        for _ in wanted:
+            found, filled = full.get()
+            if filled is None:
+                raise found
+            yield found
+            free.put(filled)
+    finally:
+        free.put(None)
+        thread.join()
+
+
+class FactorFile:
+    """The blocks of a factor, kept on disk: a sequence to read from and write to.
+
+    Parameters
+    ----------
+    path : Path
+    bounds : (k + 1,) ints
+    inner : Backend
+        It makes factors of arrays, and arrays of factors.
+    """
+
+    def __init__(self, path: Path, bounds: Sequence[int], inner: Any) -> None:
+        self.path, self.bounds, self.inner = path, bounds, inner
+        with problems_with(path, "written"):
+            self.file = path.open("w+b", buffering=0)
+        self.width, self.dtype = 0, np.dtype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __setitem__(self, i: int, block: Any) -> None:
+        array = np.ascontiguousarray(self.inner.release(block, block.shape[1]))
+        self.width, self.dtype = array.shape[1], array.dtype
+        with problems_with(self.path, "written"):
+            self.file.seek(self._offset(i))
+            _write(self.file, array)
+
+    def __getitem__(self, i: int) -> Any:
+        array = np.empty((self.bounds[i + 1] - self.bounds[i], self.width), self.dtype)
+        with problems_with(self.path, "read"):
+            self.file.seek(self._offset(i))
+            _fill(self.file, array.data.cast("B") if array.size else memoryview(b""))
+        return self.inner.factor(array)
+
+    def _offset(self, i: int) -> int:
+        return int(self.bounds[i]) * self.width * self.dtype.itemsize
+
+    def whole(self) -> Array:
+        """Return all blocks as a memory map, which outlives its file's name."""
+        return np.memmap(self.path, self.dtype, "c", shape=(int(self.bounds[-1]), self.width))
+
+    def __del__(self) -> None:
+        file = getattr(self, "file", None)
+        if file is not None:
+            file.close()
+            with suppress(OSError):  # its folder may be gone already
+                self.path.unlink()
+
+
+def _write(file: Any, array: Array) -> None:
+    left = np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
+    while len(left):
+        left = left[file.write(left) :]
+
+
+def _fill(file: Any, room: memoryview) -> None:
+    """Read until the room is full: the system gives at most two gigabytes at once."""
+    while len(room):
+        count = file.readinto(room)
+        if not count:
+            raise OSError(errno.EIO, "it is cut short")
+        room = room[count:]

@@ -1,0 +1,201 @@
+"""Rows in people's files, as data for a fit."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts.app.readers._columns import check_entries
+from marginparts.files.atomic import FileProblemError, problems_with
+from marginparts.rows.base import Elsewhere
+from marginparts.rows.disk._containers import open_container
+from marginparts.rows.disk._limits import Plan, Problem, bytes_of, planned, shown
+from marginparts.rows.disk._npy import NpyFile
+from marginparts.rows.disk._npz_folder import open_npz_folder
+from marginparts.rows.disk._sources import Bounds, Source, csr_source, dense_source
+from marginparts.rows.disk._stored import StoredRows
+from marginparts.validation import as_nonnegative, check_count
+
+_CSR = ("data.npy", "indices.npy", "indptr.npy")
+
+
+class RowBlocks(Elsewhere):
+    """A matrix on disk, to be given to a fit in the place of X. Made by `open_rows`.
+
+    Attributes
+    ----------
+    path : Path
+    shape : (n, d)
+    dtype : float32 or float64
+        What its entries become: float32 stays, all else is float64.
+    nnz : int
+        Stored entries.
+    memory_limit : int
+        Bytes that the process may take.
+    """
+
+    def __init__(
+        self, path: Path, source: Source, memory_limit: int, scratch: str | os.PathLike[str] | None
+    ) -> None:
+        self.path, self.source, self.memory_limit, self.scratch = (
+            path,
+            source,
+            memory_limit,
+            scratch,
+        )
+        self.shape, self.dtype, self.nnz = source.shape, source.dtype, source.nnz
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        return f"RowBlocks({n:,} x {d:,} in {self.path}, limit {shown(self.memory_limit)})"
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise ValueError(
+            f"{self!r} is on disk and cannot be taken as one array; nmf_alpha, NMFAlpha and "
+            "NMFAlphaClassifier take it as it is."
+        )
+
+    def gathered(self) -> Any:
+        """Refuse: they are on disk because they do not fit."""
+        return self.__array__()
+
+    def plan(self, n_components: int, solver: str = "auto") -> Plan:
+        """Return how a fit would share out the memory."""
+        itemsize = self.dtype.itemsize
+        entry = itemsize + (4 if self.source.sparse else 0)
+        copies = 1 if solver == "mu" else 3
+        problem = Problem(self.shape, self.nnz, entry, itemsize, n_components, copies)
+        return planned(self.memory_limit, problem, self.source.largest_row * entry)
+
+    def blocks(self, plan: Plan) -> Iterator[Any]:
+        """Yield all rows in order, checked: canonical CSR or C-ordered arrays."""
+        entry = self.dtype.itemsize + (4 if self.source.sparse else 0)
+        most = Bounds(max(plan.block_bytes // entry, 1), plan.block_rows, plan.file_bytes)
+        for X, path, place in self.source.chunks(most):
+            if sp.issparse(X):
+                X = sp.csr_array(X, dtype=self.dtype)
+            else:
+                X = np.ascontiguousarray(X, dtype=self.dtype)
+            size = X.shape[1] * self.dtype.itemsize if not sp.issparse(X) else X.nnz * entry
+            if X.shape[0] == 1 and size > plan.block_bytes:
+                raise FileProblemError(
+                    f"{path}, row {place} takes {shown(size)}, and memory_limit leaves "
+                    f"{shown(plan.block_bytes)} for a row; raise it."
+                )
+            check_entries(X, path, range(place, place + X.shape[0]))
+            yield as_nonnegative(X, "a fit")
+
+    @contextmanager
+    def at_hand(self, n_components: int, solver: str = "auto") -> Iterator[StoredRows]:
+        """Check all rows and keep them in a scratch folder, which is removed at the end."""
+        plan = self.plan(n_components, solver)
+        with problems_with(self.scratch or tempfile.gettempdir(), "written"):
+            folder = tempfile.TemporaryDirectory(
+                prefix="marginparts-", dir=self.scratch, ignore_cleanup_errors=True
+            )
+        with folder as name:
+            data = StoredRows(Path(name), self.shape[1], self.dtype, self.source.sparse, plan)
+            data.write(self.blocks(plan))
+            if not data.mass.any():
+                raise ValueError(f"{self.path} needs at least one positive entry; all are zero.")
+            yield data
+
+
+def open_rows(
+    path: str | os.PathLike[str],
+    *,
+    memory_limit: int | str = "2GB",
+    group: str | None = None,
+    n_features: int | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+) -> RowBlocks:
+    """Open a matrix on disk that is too large for memory; its rows are the samples.
+
+    Parameters
+    ----------
+    path : path
+        A folder of ``.npz`` files with some rows each (sparse as of `scipy.sparse.save_npz`, or
+        dense), in the natural order of their names; a folder with ``data.npy``, ``indices.npy`` and
+        ``indptr.npy`` of a CSR matrix and maybe ``shape.npy``; a dense ``.npy`` file; an HDF5 file
+        (``.h5``, ``.hdf5``, ``.h5ad``) or a Zarr store with a CSR group or a dense array.
+    memory_limit : str or int
+        What the process may take in all, libraries included: ``"2GB"``, ``"800MB"``, ``"1.5GiB"``
+        or bytes. Data of your own that is in memory comes on top.
+    group : str or None
+        Where in an HDF5 file or a Zarr store the matrix is. None is the root if it is one, else
+        ``"X"``, as in AnnData.
+    n_features : int or None
+        The number of columns of a CSR matrix whose file does not say it.
+    scratch : path or None
+        The folder in which a fit keeps its own copies, about twice the size of the data, and
+        removes them. None is the system's for temporary files.
+
+    Returns
+    -------
+    RowBlocks
+        For `nmf_alpha`, `NMFAlpha` and `NMFAlphaClassifier` in the place of X.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from marginparts import nmf_alpha, open_rows
+    >>> with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+    ...     np.save(file, np.random.default_rng(0).random((60, 20)))
+    ...     _ = file.seek(0)
+    ...     result = nmf_alpha(open_rows(file.name, memory_limit="1GB"), 3, random_state=0)
+    >>> result.V.shape, result.H.shape
+    ((20, 3), (60, 3))
+    """
+    limit = bytes_of(memory_limit)
+    if n_features is not None:
+        check_count(n_features, "n_features")
+    path = Path(path)
+    source = _source(path, group, n_features)
+    if not all(source.shape):
+        raise FileProblemError(f"{path} has shape {source.shape}; it needs rows and columns.")
+    return RowBlocks(path, source, limit, scratch)
+
+
+def _source(path: Path, group: str | None, n_features: int | None) -> Source:
+    """Find out what is at a path."""
+    if not path.exists():
+        raise FileProblemError(f"There is no file {path}.")
+    if path.is_file():
+        if path.suffix.lower() == ".npy":
+            return dense_source(path, NpyFile(path))
+        if path.suffix.lower() in {".h5", ".hdf5", ".h5ad"}:
+            return open_container(path, group, n_features, "HDF5 file")
+    elif any((path / name).exists() for name in ("zarr.json", ".zgroup")):
+        return open_container(path, group, n_features, "Zarr store")
+    elif any((path / name).exists() for name in _CSR):
+        return _csr_folder(path, n_features)
+    elif any(file.suffix.lower() == ".npz" for file in path.iterdir()):
+        return open_npz_folder(path)
+    raise FileProblemError(
+        f"{path} is no matrix that can be read by rows: give a folder of .npz files, a folder with "
+        f"{', '.join(_CSR)}, an .npy, .h5 or .h5ad file, or a Zarr store."
+    )
+
+
+def _csr_folder(path: Path, n_features: int | None) -> Source:
+    data, indices, indptr = (NpyFile(path / name) for name in _CSR)
+    n = len(indptr) - 1
+    if n_features is None:
+        if not (path / "shape.npy").exists():
+            raise FileProblemError(
+                f"{path} does not say how many columns it has; say n_features= or save its shape "
+                "as shape.npy."
+            )
+        n, n_features = map(int, NpyFile(path / "shape.npy")[:2])
+    return csr_source(path, (n, n_features), indptr[:], data, indices)

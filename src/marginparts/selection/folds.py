@@ -1,0 +1,120 @@
+"""Folds of the labeled samples: the labels of one fold at a time are hidden and predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginparts._types import Array
+from marginparts.labels import Labels
+from marginparts.scores import quality
+from marginparts.svm.class_weights import ClassWeight
+from marginparts.svm.head import fit_head
+
+#: With more labels than this, three folds are enough.
+_MANY_LABELS = 200
+
+#: More labels than this are not needed to compare candidates.
+_ENOUGH_LABELS = 5_000
+
+
+def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
+    """Yield the labeled rows to hide in each fold, every class spread over the folds.
+
+    The only sample of a class is never hidden: nobody could guess it. (Samples with several labels
+    are not sorted by class, and each may be hidden.) Folds after which fewer than two classes would
+    be known are left out.
+    """
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(np.flatnonzero(labels.labeled))
+    if not labels.multilabel:
+        rows = rows[np.argsort(labels.codes[rows], kind="stable")]
+        rows = rows[np.bincount(labels.codes[rows])[labels.codes[rows]] > 1]
+    for fold in range(min(n_splits, len(rows))):
+        hidden = rows[fold::n_splits]
+        left = labels.hide(hidden)
+        if any(len(np.unique(task.signs)) == 2 for task in left.tasks()):
+            yield hidden
+
+
+def enough_labels(labels: Labels, seed: int) -> Labels:
+    """Return the labels on which candidates are compared: where there are very many, a draw.
+
+    The codes of every candidate are kept for every labeled row, and beyond some thousands of them
+    the best candidate is known well enough.
+    """
+    rows = np.flatnonzero(labels.labeled)
+    if len(rows) <= _ENOUGH_LABELS:
+        return labels
+    return labels.hide(np.random.default_rng(seed).permutation(rows)[_ENOUGH_LABELS:])
+
+
+class Fold(NamedTuple):
+    """All labels, those left when some are hidden, and the hidden rows.
+
+    ``class_weight`` is for the SVMs, and ``scoring`` for what they say of the hidden rows.
+    """
+
+    labels: Labels
+    left: Labels
+    hidden: NDArray[np.intp]
+    class_weight: ClassWeight = None
+    scoring: str | None = None
+
+    @property
+    def truth(self) -> Labels:
+        """The labels of the hidden rows."""
+        return self.labels.take(self.hidden)
+
+    def values(self, Z: Any, C: float, *, normalize: bool = True) -> Array:
+        """Train an SVM on the labels left; return its decision values (hidden, p).
+
+        Parameters
+        ----------
+        Z : (m, r) array or sparse matrix
+            Codes of the labeled rows, hidden ones included.
+        C, normalize : see `fit_head`
+        """
+        rows = np.flatnonzero(self.labels.labeled)
+        head = fit_head(
+            Z, self.left.take(rows), C, normalize=normalize, class_weight=self.class_weight
+        )
+        return head.values(Z[np.searchsorted(rows, self.hidden)])
+
+    def score(self, Z: Any, C: float, *, normalize: bool = True) -> float:
+        """Return how well the hidden labels are predicted."""
+        return self.quality(self.values(Z, C, normalize=normalize))
+
+    def quality(self, values: Array) -> float:
+        """Return how good decision values (hidden, p) are."""
+        return quality(values, self.truth, self.scoring)
+
+
+def folds_of(
+    labels: Labels,
+    seed: int,
+    n_splits: int | None = None,
+    *,
+    class_weight: ClassWeight = None,
+    scoring: str | None = None,
+) -> list[Fold]:
+    """Return the folds on which candidates are compared; none when the labels are too few.
+
+    Parameters
+    ----------
+    labels : Labels
+    seed : int
+    n_splits : int or None
+        By default five, or three when there are many labels.
+    class_weight : see `fit_head`
+    scoring : see `quality`
+    """
+    if n_splits is None:
+        n_splits = 5 if labels.labeled.sum() < _MANY_LABELS else 3
+    return [
+        Fold(labels, labels.hide(hidden), hidden, class_weight, scoring)
+        for hidden in labeled_folds(labels, n_splits, seed)
+    ]

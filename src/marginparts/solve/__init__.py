@@ -1,0 +1,1 @@
+"""The loop, its starts, factorizations and the map of new samples."""

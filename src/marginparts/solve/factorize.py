@@ -1,0 +1,400 @@
+"""The method as two functions: `nmf_alpha` finds parts, `map_rows` expresses samples in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts._types import Array, Callback, Result
+from marginparts.backends import Backend, get_backend
+from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
+from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
+from marginparts.labels import Labels
+from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
+from marginparts.rows.dask import as_dask_rows
+from marginparts.solve.loop import SOLVERS, WARM_UP, Keeper, Run, minimize
+from marginparts.solve.scaling import extreme_balance, extreme_scale, tame_rows
+from marginparts.solve.start import NNDSVD, filled_start, label_start, nndsvd_start, random_start
+from marginparts.validation import (
+    check_count,
+    check_directions,
+    check_mass,
+    check_matrix,
+    check_nonnegative,
+    check_option,
+    check_rank,
+    check_start,
+    seed_of,
+)
+
+#: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
+_CHUNK = 1 << 23
+
+
+def nmf_alpha(
+    X: Any,
+    n_components: int,
+    *,
+    S: Any = None,
+    lam: float = 1.0,
+    init: Any = "random",
+    solver: str = "auto",
+    max_iter: int = 200,
+    tol: float = 1e-4,
+    backend: str | Backend = "auto",
+    random_state: Any = None,
+    callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+) -> Result:
+    """Factorize ``X ~ H @ V.T`` so that the margin components ``S.T @ X`` survive (eq. 14).
+
+    Parameters
+    ----------
+    X : (n, d) array or sparse matrix, RowBlocks or Dask array
+        Nonnegative data, one row a sample. float32 stays float32; all else becomes float64. Rows on
+        disk (`open_rows`) are read a block at a time, and H is a memory map where it does not fit
+        the limit; those of a Dask array stay on its workers, and H is a Dask array. ``"cd"`` is
+        ``"mue"`` for both.
+    n_components : int
+        The number r of parts.
+    S : (n, 2p) array or sparse matrix, or None
+        Nonnegative dual coefficients, taken literally; see `margin_directions`. None is plain NMF.
+    lam : float
+        Weight of the margin components, taken literally.
+    init : {"random", "nndsvda", "nndsvdar"} or (H, V)
+        The start; random ones depend on the seed and the row's index only. Zeros of a given one
+        that leave a positive entry of X without any fit are filled, with a warning.
+    solver : {"auto", "mu", "mue", "cd"}
+        ``"mu"`` is eq. 15, then eq. 16, and nothing else; ``"mue"`` extrapolates, with a safeguard;
+        ``"cd"`` is coordinate descent, on sparse data. ``"auto"`` is ``"cd"`` for plain NMF, which
+        gets lowest in the same time, and ``"mue"`` with S, the safer choice for a classifier.
+    max_iter : int
+        Iterations at most.
+    tol : float
+        Stop when the loss falls by at most this share over ten iterations, or the residual is no
+        larger; 0 runs all of them.
+    backend : {"auto", "numba", "torch", "reference"} or Backend
+        Where the kernels run.
+    random_state : int, RandomState, Generator or None
+        Seed of a random start.
+    callback : callable or None
+        Called with a `Progress`; a true answer ends the run.
+    checkpoint : path, Checkpoint or None
+        Keep the position there, so that the same call goes on after a kill (`Checkpoint`).
+
+    Returns
+    -------
+    Result
+        With ``V``, ``H``, ``losses``, ``n_iter``, ``stop``, ``solver`` and ``history``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1., 0., 2.], [2., 0., 4.], [0., 3., 0.]])
+    >>> result = nmf_alpha(X, 2, random_state=0, max_iter=500)
+    >>> np.round(result.H @ result.V.T, 1) + 0.0
+    array([[1., 0., 2.],
+           [2., 0., 4.],
+           [0., 3., 0.]])
+    """
+    lam = check_nonnegative(lam, "lam")
+    X = as_dask_rows(X)
+    if isinstance(X, Elsewhere):
+        r = _check_run(X, n_components, solver, max_iter, tol)
+    else:
+        X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha")
+    if S is not None:
+        S = check_directions(S, X.shape[0], X.dtype)
+    with (
+        at_hand(X, r, solver) as X,
+        logbook_of(
+            checkpoint, "nmf_alpha", seed_of(random_state), any_seed=random_state is None,
+            X=X, S=S, n_components=r, lam=lam, init=init, solver=solver, max_iter=max_iter,
+            tol=tol,
+        ) as logbook,
+    ):  # fmt: skip
+        H, V = start_from(init, X, r, logbook.seed)
+        return factorize(
+            X, H, V, S=S, lam=lam, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
+            callback=callback, logbook=logbook,
+        )  # fmt: skip
+
+
+def check_init(init: Any, X: Any, r: int) -> None:
+    """Refuse a start that is not known or does not fit the data."""
+    if isinstance(init, str):
+        check_option(init, "init", ("auto", "random", *NNDSVD))
+    else:
+        check_start(init, X.shape, r, X.dtype)
+
+
+def start_from(
+    init: Any, X: Any, r: int, random_state: Any, labels: Labels | None = None
+) -> tuple[Array, Array]:
+    """Return a start ``(H, V)`` by name, or check the one given.
+
+    ``"auto"`` is `label_start` where there are labels and `random_start` where there are none.
+    """
+    if not isinstance(init, str):
+        return check_start(init, X.shape, r, X.dtype)
+    check_init(init, X, r)
+    seed = seed_of(random_state)
+    if init in NNDSVD:
+        return nndsvd_start(X, r, seed, init)
+    if init == "auto" and labels is not None and labels.labeled.any():
+        return label_start(X, labels, r, seed)
+    return random_start(X, r, seed)
+
+
+def nmf_alpha_path(
+    X: Any,
+    n_components: int,
+    *,
+    S: Any,
+    lams: Iterable[float],
+    init: Any = "random",
+    solver: str = "auto",
+    max_iter: int = 200,
+    warm_iter: int = 40,
+    tol: float = 1e-4,
+    backend: str | Backend = "auto",
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> list[Result]:
+    """Factorize for several weights of the margin components, each from where the last one ended.
+
+    The path goes from the largest weight to the smallest: to let go of the margin is easy, to come
+    back to it is not. What does not depend on lam is made once: the margin components and the
+    transposes. So a path costs little more than one fit.
+
+    Parameters
+    ----------
+    X, n_components, S, init, solver, max_iter, tol, backend, random_state, callback
+        As for `nmf_alpha`.
+    lams : iterable of float
+        Weights, in any order.
+    warm_iter : int
+        Iterations at most for each weight but the largest, which has ``max_iter``.
+
+    Returns
+    -------
+    list of Result
+        One for each weight, in the order given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1., 0., 2.], [2., 0., 4.], [0., 3., 0.]])
+    >>> S = np.array([[1., 0.], [0., 0.], [0., 1.]])
+    >>> path = nmf_alpha_path(X, 2, S=S, lams=(0.1, 1, 10), random_state=0)
+    >>> [result.V.shape for result in path]
+    [(3, 2), (3, 2), (3, 2)]
+    """
+    lams = [check_nonnegative(lam, "lams") for lam in lams]
+    X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha_path")
+    check_count(warm_iter, "warm_iter")
+    S = check_directions(S, X.shape[0], X.dtype)
+    H, V = start_from(init, X, r, random_state)
+    path = factorize_path(
+        X, H, V, S=S, lams=lams, solver=solver, max_iter=max_iter, warm_iter=warm_iter, tol=tol,
+        backend=backend, callback=callback,
+    )  # fmt: skip
+    found = dict(path)
+    return [found[lam] for lam in lams]
+
+
+def _check_problem(
+    X: Any, n_components: Any, solver: Any, max_iter: Any, tol: Any, who: str
+) -> tuple[Any, int]:
+    """Refuse what cannot be meant; return trusted data and the rank."""
+    X = check_matrix(X, who)
+    check_mass(X, who)
+    return X, _check_run(X, n_components, solver, max_iter, tol)
+
+
+def _check_run(X: Any, n_components: Any, solver: Any, max_iter: Any, tol: Any) -> int:
+    """Refuse options that cannot be meant; return the rank."""
+    r = check_rank(n_components, X.shape)
+    check_option(solver, "solver", SOLVERS)
+    check_count(max_iter, "max_iter")
+    check_nonnegative(tol, "tol")
+    return r
+
+
+def factorize(X: Any, H: Array, V: Array, *, lam: float = 0.0, **options: Any) -> Result:
+    """`nmf_alpha` on trusted data from a given start."""
+    ((_, result),) = factorize_path(X, H, V, lams=(lam,), **options)
+    return result
+
+
+def factorize_path(
+    X: Any,
+    H: Array,
+    V: Array,
+    *,
+    S: Any = None,
+    lams: Iterable[float],
+    solver: str = "auto",
+    max_iter: int = 200,
+    warm_iter: int | None = 40,
+    tol: float = 1e-4,
+    backend: str | Backend = "auto",
+    callback: Callback | None = None,
+    logbook: Logbook | None = None,
+) -> Iterator[tuple[float, Result]]:
+    """`nmf_alpha_path` on trusted data from a given start: each weight with its result.
+
+    With ``warm_iter=None`` every weight starts afresh, and has ``max_iter`` iterations. A logbook
+    is for one weight: it keeps the position of a single run.
+    """
+    scale = extreme_scale(X)
+    if scale != 1:
+        X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
+    kernels = kernels_for(X, V.shape[1], backend)
+    problem = NMFAlphaProblem(kernels, X=kernels.prepare(X))
+    XS = None
+    if S is not None and S.shape[1] > 0:
+        XS = margin_components(S, X)
+        problem.S = kernels.coefficients(S, rows_of=problem.X)
+        problem.XS = kernels.prepare(XS, like=problem.X)
+    r, balance = V.shape[1], extreme_balance(H, V)
+    if balance != 1:
+        H, V = H * H.dtype.type(1 / balance), V * V.dtype.type(balance)
+    H, V = filled_start(X, H, V)
+    for lam in sorted(set(lams), reverse=True):
+        problem.lam = lam
+        run = minimize(
+            recorded(kernels, problem),
+            {"V": kernels.factor(V), "H": kernels.factor(H, rows_of=problem.X)},
+            solver=solver, max_iter=max_iter, tol=tol, callback=callback,
+            keeper=None if logbook is None else _keeper(logbook, problem, r),
+        )  # fmt: skip
+        found_V, found_H = (kernels.release(run.state[block], r) for block in ("V", "H"))
+        if warm_iter is not None:
+            V, H, max_iter = found_V, found_H, warm_iter
+        yield lam, _as_result(run, found_V, found_H, scale, balance, XS)
+
+
+def kernels_for(X: Any, r: int, backend: str | Backend) -> Backend:
+    """Return the backend for some data; what is not in memory brings its own around it."""
+    if isinstance(X, OutOfCore):
+        around: Backend = X.kernels(backend, r)
+        return around
+    kernels = get_backend(backend, work_of(X, r))
+    suited = getattr(kernels, "suited_to", None)
+    return kernels if suited is None else suited(X, r)
+
+
+def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper | None:
+    """Return what keeps the position of a run, with factors as arrays of their own columns.
+
+    The backend is part of it: another one rounds differently.
+    """
+    kernels = problem.backend
+
+    def factor(array: Array, block: str) -> Any:
+        return kernels.factor(array, rows_of=problem.X if block == "H" else None)
+
+    run = {"backend": kernels.name, "n_components": r, "lam": problem.lam}
+    return logbook.keeper(run, lambda A: np.asarray(kernels.release(A, r)), factor)
+
+
+def recorded(kernels: Backend, problem: NMFAlphaProblem) -> Any:
+    """Return the problem, or what a backend makes of it whose launches are dear."""
+    record = getattr(kernels, "recorded", None)
+    return problem if record is None else record(problem)
+
+
+def work_of(X: Any, r: int) -> int:
+    """Return the multiplications of one pass over the data."""
+    return int(X.nnz if hasattr(X, "nnz") else X.size) * r
+
+
+def margin_components(S: Any, X: Any) -> Any:
+    """Return ``XS = S.T @ X`` (2p, d): the components w+ and w- (eq. 10); sparse when X is."""
+    XS = X.transposed_product(S) if isinstance(X, OutOfCore) else S.T @ X
+    if not sp.issparse(XS):
+        return np.ascontiguousarray(XS)
+    XS = sp.csr_array(XS)
+    XS.sort_indices()
+    return XS
+
+
+def parts_of(V: Array) -> Array:
+    """Return the parts (r, d), each with sum one; dead ones stay zero."""
+    return safe_ratio(V.T, column_sums(V)[:, None].astype(V.dtype))
+
+
+def map_rows(X: Any, V: Array, n_iter: int | None, backend: str | Backend = "auto") -> Array:
+    """Solve for H with V frozen: eq. 4 from a flat start, a fixed number of times.
+
+    Each row of H depends on its own row of X alone.
+
+    Parameters
+    ----------
+    X : (n, d) trusted array or CSR
+    V : (d, r)
+    n_iter : int or None
+        None goes on to the optimum, by coordinate descent where the backend has it.
+    backend : str
+
+    Returns
+    -------
+    H : (n, r)
+    """
+    return map_rows_each(X, V, [n_iter], backend)[0]
+
+
+def map_rows_each(
+    X: Any, V: Array, counts: Sequence[int | None], backend: str | Backend = "auto"
+) -> list[Array]:
+    """`map_rows` for increasing numbers of updates, each going on from the one before."""
+    n, r = X.shape[0], V.shape[1]
+    kernels = get_backend(backend, work_of(X, r))
+    X, scale = tame_rows(X)
+    # flat: every part explains the same share; the first step sets each row's mass
+    flat = inverse_or_zero(column_sums(V), V.dtype)
+    V = kernels.factor(V)
+    maps = [np.empty((n, r), flat.dtype) for _ in counts]
+    step = max(1, _CHUNK // r)
+    for start in range(0, n, step):
+        rows = slice(start, min(start + step, n))
+        problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=3e-4)
+        replayed = recorded(kernels, problem)
+        H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0), rows_of=problem.X)
+        done = 0
+        for count, out in zip(counts, maps, strict=True):
+            solver, updates = ("mu", count - done) if count else _to_the_optimum(problem)
+            run = minimize(
+                replayed, {"V": V, "H": H}, solver=solver, max_iter=updates, frozen=("V",),
+                watch=False,
+            )  # fmt: skip
+            H, done = run.state["H"], count or done
+            out[rows] = kernels.release(H, r)
+    if scale is not None:
+        for H in maps:
+            H *= scale[:, None]
+    return maps
+
+
+def _to_the_optimum(problem: NMFAlphaProblem) -> tuple[str, int]:
+    """Return a solver and a number of iterations that bring every row close to its optimum."""
+    return ("cd", WARM_UP + 4) if problem.can_sweep else ("mu", 400)
+
+
+def _as_result(
+    run: Run, V: Array, H: Array, scale: float, balance: float, XS: Any = None
+) -> Result:
+    """Undo the scaling: the divergence grows with the data."""
+    history = [check._replace(loss=check.loss * scale) for check in run.history]
+    losses = [check.loss for check in history]
+    if scale != 1 or balance != 1:
+        V, H = V * V.dtype.type(scale / balance), H * H.dtype.type(balance)
+    if scale != 1 and XS is not None:
+        XS = XS * XS.dtype.type(scale)
+    return Result(V, H, losses, run.n_iter, run.stop, run.solver, history, XS)

@@ -1,0 +1,1 @@
+"""Linear classifiers: dual coefficients, the last SVM, the transductive one, probabilities."""
