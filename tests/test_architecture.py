@@ -1,7 +1,9 @@
 """Imports point one way, heavy libraries are loaded late, and the library never prints."""
 
 import ast
+import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -10,134 +12,18 @@ import marginparts
 
 ROOT = Path(marginparts.__file__).parent
 
-#: The modules from the ground up. A module may import from lower floors only.
-FLOORS = [
-    ["_types", "_version", "_compiled", "_files", "backends._emit"],
-    ["backends._tiles", "backends._vectors", "weighting", "_by_rows", "_archive"],
-    ["readers._layout", "readers._streams"],
-    ["readers._labels", "readers._columns", "readers._matrix_market"],
-    ["readers._arrays", "readers._delimited"],
-    ["backends"],
-    ["backends._common", "backends._blocks", "backends._unbroken"],
-    ["backends._numba_kernels", "backends.blocked", "backends.dask_blocks"],
-    ["backends._numba_sweep"],
-    ["backends.reference", "backends.numba_cpu", "backends.triton_csr"],
-    ["backends._torch_launch", "backends._torch_graphs"],
-    ["backends._torch_dense", "backends._torch_sparse"],
-    ["backends._torch_streams"],
-    ["backends.torch_gpu"],
-    ["models", "models.nmf_alpha", "models.least_squares", "geometry"],
-    ["models.lee2010", "models.liu_wu2010", "models.stream"],
-    ["solver", "labels", "scaling", "validation", "_dual_cd", "_newton_svm", "_online_duals"],
-    ["checkpoint._fingerprint", "checkpoint._interruption", "checkpoint._position"],
-    ["checkpoint._file", "checkpoint._policy"],
-    ["checkpoint._logbook"],
-    ["checkpoint"],
-    ["cluster._lost_rows"],
-    ["cluster._shard"],
-    ["cluster._calls"],
-    ["cluster._rows"],
-    ["cluster._lazy"],
-    ["cluster"],
-    ["row_blocks._limits", "row_blocks._npy", "row_blocks._block_files"],
-    ["row_blocks._sources", "row_blocks._stored"],
-    ["row_blocks._npz_folder", "row_blocks._containers"],
-    ["row_blocks._rows"],
-    ["row_blocks._mapping"],
-    ["row_blocks"],
-    ["init", "dual_svm", "class_weights", "naive_bayes", "label_spreading"],
-    ["transduction"],
-    ["directions", "factorization", "linear_head"],
-    ["partly_labeled", "scores", "calibration", "explanation", "recipe"],
-    ["folds", "thresholds", "selection._settings", "online._rows", "online._classes"],
-    ["rivals"],
-    ["online._view", "online._learner"],
-    ["online._past"],
-    ["online._stream"],
-    ["online"],
-    ["selection._choice"],
-    ["selection._notes"],
-    ["selection._race"],
-    ["selection._choosing"],
-    ["selection"],
-    ["evaluation"],
-    ["estimators._base", "estimators._classifying"],
-    ["estimators.nmf_alpha", "estimators.baselines", "estimators.transductive_svm"],
-    ["estimators.classifier", "estimators.online"],
-    ["estimators.cross_validated"],
-    ["estimators"],
-    ["preparation"],
-    ["readers._label_files", "readers._json_lines", "readers._parquet"],
-    ["readers._tables", "readers._svmlight", "readers._matrices", "readers._h5ad"],
-    ["readers._images"],
-    ["readers._source"],
-    ["readers"],
-    ["model"],
-    ["fitting", "suggestion", "writers"],
-    ["model_file._registry"],
-    ["model_file._decode", "model_file._encode"],
-    ["model_file"],
-    ["report._page", "report._examples"],
-    ["report._payload"],
-    ["report"],
-    ["datasets._errors", "datasets._formats", "datasets.embedded"],
-    ["datasets._catalog"],
-    ["datasets.paper"],
-    ["datasets.download"],
-    ["datasets"],
-    ["experiments", "experiments.data", "experiments.preprocessing", "experiments.store"],
-    ["experiments.protocol", "experiments.climbing", "experiments.cost_path"],
-    ["experiments.bases", "experiments.scoring"],
-    ["experiments.methods"],
-    ["experiments.past_paper", "experiments.rivals"],
-    ["experiments.registry"],
-    ["experiments.plan", "experiments.page"],
-    ["experiments.runner", "experiments.tables"],
-    ["experiments.edges"],
-    ["experiments.reproduce"],
-    ["plots._look", "plots._fitted"],
-    ["plots._figure2", "plots._figure3", "plots._figures45", "plots._fits"],
-    ["plots._parts"],
-    ["plots._path"],
-    ["plots"],
-    ["demo"],
-    ["commands"],
-    ["commands._console", "commands._agreement", "commands._fit_options"],
-    ["commands._reproduce_output", "commands.data", "commands.demo", "commands.fit"],
-    ["commands.reproduce", "commands.use", "commands.show"],
-    ["cli"],
-    [""],  # the package itself, which knows all public names
-]
-FLOOR = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
-
-#: A registry imports the modules it gives out when it is asked for them.
-LOOKS_UP = {
-    ("backends", "backends.numba_cpu"),
-    ("backends", "backends.reference"),
-    ("backends", "backends.torch_gpu"),
-}
+PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 
 #: The only modules that may import each heavy library, and there at the top.
 NUMBA = {
     "_compiled",
-    "_dual_cd",
-    "_online_duals",
-    "backends._numba_kernels",
-    "backends._numba_sweep",
-    "backends._emit",
-    "backends._tiles",
-    "backends._vectors",
+    "svm._dual_cd",
+    "svm._perceptrons",
+    *(f"backends.cpu.{name}" for name in ("kernels", "sweeps", "_emit", "_tiles", "_vectors")),
 }
 NEVER_AT_THE_TOP = {
     *("torch", "triton", "dask", "distributed", "matplotlib", "pandas", "polars"),
     *("pyarrow", "anndata", "h5py", "zarr", "PIL"),
-}
-
-#: The files of the GPU backend, which is imported when it is asked for.
-GPU = {
-    *("backends.torch_gpu", "backends.triton_csr"),
-    *("backends._torch_dense", "backends._torch_graphs", "backends._torch_launch"),
-    *("backends._torch_sparse", "backends._torch_streams"),
 }
 
 MAY_PRINT = {"cli"}
@@ -151,6 +37,28 @@ def module_name(path: Path) -> str:
 TREES = {
     module_name(path): ast.parse(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))
 }
+
+
+GPU = {module for module in TREES if module.startswith("backends.gpu.")}
+
+
+def layers() -> dict[str, int]:
+    """Return the layers as docs/architecture.md has them, from the ground up."""
+    if not PAGE.exists():
+        pytest.skip("the page is in the repository, not in the package")
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", PAGE.read_text("utf-8"), flags=re.M)
+    found = [
+        (name, int(number)) for number, names in rows for name in re.findall(r"`(.+?)`", names)
+    ]
+    assert len(found) == len(dict(found)), "a module stands in two layers"
+    return dict(found)
+
+
+def layered(module: str, names: dict[str, int]) -> str | None:
+    """Return the name in the layers that a module belongs to: its own or that of its package."""
+    while module and module not in names:
+        module = module.rpartition(".")[0]
+    return module or None
 
 
 def walk(node: ast.AST, *, into_functions: bool) -> Iterator[ast.AST]:
@@ -193,29 +101,38 @@ def libraries(module: str, *, into_functions: bool) -> set[str]:
 
 def test_the_sources_are_found():
     assert len(TREES) > 25
-    assert "labels" in own_imports("init")
-    assert "_dual_cd" in own_imports("dual_svm")  # inside a function
+    assert "labels" in own_imports("solve.start")
+    assert "svm._dual_cd" in own_imports("svm.duals")  # inside a function
     assert own_imports("") == {"_version"}  # all else there is for type checkers
-    assert "numba" in libraries("_dual_cd", into_functions=False)
+    assert "numba" in libraries("svm._dual_cd", into_functions=False)
 
 
-@pytest.mark.parametrize("module", TREES)
-def test_every_module_has_its_floor(module):
-    assert module in FLOOR, f"add {module!r} to FLOORS in {__file__}, above all that it imports"
+def test_every_module_has_its_layer():
+    names = layers()
+    packages = {"", *(name.rpartition(".")[0] for name in names)}  # whose files are listed
+    found = {module: layered(module, names) for module in TREES if module not in packages}
+    assert None not in found.values(), {module for module in found if found[module] is None}
+    assert set(names) == set(found.values()), "take what is gone out of the table"
 
 
-def test_every_floor_has_its_modules():
-    assert set(FLOOR) <= set(TREES), "take what is gone out of FLOORS"
-
-
-@pytest.mark.parametrize("module", TREES)
+@pytest.mark.parametrize("module", [name for name in TREES if name])
 def test_imports_point_down(module):
+    names = layers()
+    own = layered(module, names)
+    others = {other: layered(other, names) for other in own_imports(module)}
     upward = {
         other
-        for other in own_imports(module)
-        if FLOOR.get(other, -1) >= FLOOR.get(module, 0) and (module, other) not in LOOKS_UP
+        for other, home in others.items()
+        if home is not None and home != own and names[home] >= names.get(own or "", 0)
     }
     assert not upward, f"{module} imports {upward}, which do not lie below it"
+
+
+def test_no_module_imports_itself_over_others():
+    graph = {module: own_imports(module) - {module} for module in TREES}
+    # the registry imports the backends it gives out when it is asked for them
+    graph["backends"] -= {"backends.cpu.backend", "backends.gpu.backend", "backends.reference"}
+    assert list(TopologicalSorter(graph).static_order())
 
 
 @pytest.mark.parametrize("module", TREES)
@@ -246,7 +163,7 @@ def test_compiled_modules_are_imported_late(module):
         )
     }
     # its own backend is itself imported late, by the registry
-    assert importers <= NUMBA | {"backends.numba_cpu"}
+    assert importers <= NUMBA | {"backends.cpu.backend"}
 
 
 @pytest.mark.parametrize("module", [name for name in TREES if name not in MAY_PRINT])

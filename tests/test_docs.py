@@ -1,6 +1,5 @@
 """The documentation says what is so: quoted code is there, examples run, links resolve."""
 
-import ast
 import contextlib
 import io
 import re
@@ -126,34 +125,6 @@ def test_every_page_is_in_the_table_of_contents():
     index = ROOT / "docs" / "index.md"
     linked = {(index.parent / target).resolve() for target in LINK.findall(prose(index))}
     assert {page.resolve() for page in PAGES} - {index.resolve()} <= linked
-
-
-def layers():
-    """Module name to layer, from the table in the page on the architecture."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", text, re.M)
-    return {module: int(layer) for layer, names in rows for module in re.findall(r"`(\w+)`", names)}
-
-
-def imported(tree):
-    """The modules of the package that a file imports, anywhere in it."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.ImportFrom) or node.level:
-            continue
-        if node.module == "marginparts":
-            yield from (alias.name for alias in node.names)
-        elif node.module and node.module.startswith("marginparts."):
-            yield node.module.split(".")[1]
-
-
-def test_imports_point_down_the_layers():
-    layer = layers()
-    files = [f for f in PACKAGE.rglob("*.py") if f != PACKAGE / "__init__.py"]
-    modules = {f: f.relative_to(PACKAGE).parts[0].removesuffix(".py") for f in files}
-    assert set(layer) == set(modules.values())
-    for file, module in modules.items():
-        for other in imported(ast.parse(file.read_text(encoding="utf-8"))):
-            assert other == module or layer[other] < layer[module], f"{file.name} imports {other}"
 
 
 def test_versions_agree():

@@ -79,10 +79,10 @@ X = sp.csr_array(np.random.default_rng(0).random((20, 6)))
 NMFAlpha(3, max_iter=5, random_state=0).fit(X, np.arange(20) % 2).transform(X)
 
 from marginparts.svm import _dual_cd
-from marginparts.backends.cpu import kernels as _numba_kernels
+from marginparts.backends.cpu import kernels
 used = [
     kernel
-    for module in (_dual_cd, _numba_kernels)
+    for module in (_dual_cd, kernels)
     for kernel in vars(module).values()
     if getattr(kernel, "signatures", None)
 ]
@@ -124,8 +124,9 @@ import marginparts, numpy as np
 
 
 def test_kernels_work_where_no_cache_can_be_written():
-    code = "from marginparts.backends import get_backend, _numba_sweep\n"
-    code += "from marginparts import _dual_cd, _online_duals\n"
+    code = "from marginparts.backends import get_backend\n"
+    code += "from marginparts.backends.cpu import sweeps\n"
+    code += "from marginparts.svm import _dual_cd, _perceptrons\n"
     assert (
         python(f"{NO_CACHE}{code}print(get_backend('numba').column_sums(np.eye(2)))") == "[1. 1.]"
     )

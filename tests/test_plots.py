@@ -14,8 +14,9 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from marginparts.experiments.bases import Bases, Panel
+from marginparts.experiments.figures import figure2, figure3, figure4, figure5
 from marginparts.experiments.tables import Cell, chosen, curves, table2
-from marginparts.plots import figure2, figure3, figure4, figure5, save_figure
+from marginparts.plots import save_figure
 
 SHOWN = {"mnist": "counts", "news": "l2-log", "aviation-500": "counts"}
 SHARES = {"mnist": (0.02, 0.1, 1.0), "news": (0.2, 0.4, 1.0), "aviation-500": (0.05, 0.1, 1.0)}

@@ -186,13 +186,13 @@ def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
     if name in ("torch", "torch-half"):
         return _torch_backend(half=name == "torch-half")
     if name == "numba":
-        from marginparts.backends.cpu import backend as numba_cpu
+        from marginparts.backends.cpu.backend import NumbaBackend
 
-        return numba_cpu.NumbaBackend()
+        return NumbaBackend()
     if name == "reference":
-        from marginparts.backends import reference
+        from marginparts.backends.reference import ReferenceBackend
 
-        return reference.ReferenceBackend()
+        return ReferenceBackend()
     raise ValueError(
         f"backend={name!r} is unknown; choose 'auto', 'numba', 'torch', 'torch-half' or "
         "'reference'."
@@ -214,11 +214,11 @@ def _torch_backend(half: bool) -> Backend:
     try:
         import torch
 
-        from marginparts.backends.gpu import backend as torch_gpu
+        from marginparts.backends.gpu.backend import TorchBackend
     except ImportError as error:
         raise ImportError(
             "backend='torch' needs torch and triton: pip install 'marginparts[gpu]'."
         ) from error
     if not torch.cuda.is_available():
         raise ValueError("backend='torch' needs a GPU, and torch sees none; use 'numba'.")
-    return torch_gpu.TorchBackend(half=half)
+    return TorchBackend(half=half)

@@ -246,9 +246,10 @@ def _show_open_goal(found: Results, page: Path | None) -> None:
 
 
 def _draw(found: Results, target: Target) -> None:
-    from marginparts import plots
+    from marginparts.experiments import figures
     from marginparts.experiments.bases import load_bases
     from marginparts.experiments.tables import PREPARATION
+    from marginparts.plots import save_figure
 
     path = found.place / f"{target.value}.png"
     try:
@@ -256,18 +257,18 @@ def _draw(found: Results, target: Target) -> None:
             bases = found.place / "records" / "fig2.npz"
             if not bases.exists():
                 _no_records(found, target)
-            figure = plots.figure2(load_bases(bases))
+            figure = figures.figure2(load_bases(bases))
         else:
             curves = found.curves(studies_of(target))
             if not curves:
                 _no_records(found, target)
             if target is Target.fig3:
-                figure = plots.figure3(curves, PREPARATION, also=found.methods)
+                figure = figures.figure3(curves, PREPARATION, also=found.methods)
             elif target is Target.fig4:
-                figure = plots.figure4(curves, PREPARATION)
+                figure = figures.figure4(curves, PREPARATION)
             else:
-                figure = plots.figure5(curves, PREPARATION)
-        plots.save_figure(figure, path)
+                figure = figures.figure5(curves, PREPARATION)
+        save_figure(figure, path)
     except (ImportError, ValueError) as error:
         raise CannotError(str(error)) from error
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the figures share: the look, the names, the order of things, and the file."""
+"""What all figures share: colors, style, and how one is written."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from marginparts.datasets import PAPER_DATA
-from marginparts.experiments.registry import title_of
-from marginparts.experiments.tables import Cell, Curves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,15 +24,6 @@ _STYLE: dict[Any, Any] = {
     "legend.fontsize": 8, "axes.linewidth": 0.6, "figure.facecolor": "white",
     "figure.constrained_layout.h_pad": 0.06,
 }  # fmt: skip
-
-#: A title and a color for each data set.
-_DATA = {
-    "mnist": ("MNIST 4 v 9", BLUE),
-    "news": ("20 Newsgroups", RED),
-    "aviation": ("Aviation", PURPLE),
-    "aviation-500": ("Aviation, 500 words", GREEN),
-    "aviation-counts": ("Aviation, counts", ORANGE),
-}
 
 
 def drawing(draw: Callable[..., Figure]) -> Callable[..., Figure]:
@@ -67,28 +54,6 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=200, format="png", metadata={"Software": None})
-
-
-def cells_of(curves: Curves, preprocessing: dict[str, str]) -> list[Cell]:
-    """Return the cells to show: data sets in the catalog's order, then by share of labels."""
-    shown = [cell for cell in curves if preprocessing.get(cell.data) == cell.preprocessing]
-    order = [*PAPER_DATA, *sorted({cell.data for cell in shown} - {*PAPER_DATA})]
-    return sorted(shown, key=lambda cell: (order.index(cell.data), cell.fraction))
-
-
-def method_title(method: str) -> str:
-    """Return how a method is named in a figure."""
-    return title_of(method).replace("alpha", "\N{GREEK SMALL LETTER ALPHA}")
-
-
-def data_title(data: str) -> str:
-    """Return how a data set is named in print."""
-    return _DATA.get(data, (data, SKY))[0]
-
-
-def data_color(data: str) -> str:
-    """Return the color of a data set."""
-    return _DATA.get(data, (data, SKY))[1]
 
 
 def legend_outside(figure: Any, handles: list[Any], edge: str, most: int = 5) -> None:

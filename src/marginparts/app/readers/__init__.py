@@ -6,8 +6,8 @@ that a later file is read in the same way. What is wrong with a file is one sent
 """
 
 from marginparts.app.readers._labels import settle_minus_one, targets
-from marginparts.app.readers._layout import Batch, Label, Layout, Source
 from marginparts.app.readers._source import FORMATS, open_source, read_all
+from marginparts.files.layout import Batch, Label, Layout, Source
 
 __all__ = [
     "FORMATS",

@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from marginparts.app.readers._columns import first_repeated
-from marginparts.app.readers._streams import opened_text
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import first_repeated
+from marginparts.files.streams import opened_text
 
 #: The longest cell in characters: the most that csv takes on every system.
 _LONGEST = 2**31 - 1

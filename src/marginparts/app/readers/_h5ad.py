@@ -12,7 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts.app.readers._columns import (
+from marginparts.app.readers._labels import label_of
+from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import (
     as_floats,
     check_entries,
     check_kind,
@@ -21,10 +23,8 @@ from marginparts.app.readers._columns import (
     namer,
     refuse,
 )
-from marginparts.app.readers._labels import label_of
-from marginparts.app.readers._layout import Batch, Label, Layout, Wanted
-from marginparts.app.readers._streams import library_reads, optional_library
-from marginparts.files.atomic import FileProblemError
+from marginparts.files.layout import Batch, Label, Layout, Wanted
+from marginparts.files.streams import library_reads, optional_library
 
 _WHAT = "h5ad file"
 

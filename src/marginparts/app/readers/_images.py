@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts.app.readers._columns import check_kind, refuse
-from marginparts.app.readers._layout import Batch, Label, Layout, Wanted
-from marginparts.app.readers._streams import library_reads, optional_library
 from marginparts.files.atomic import FileProblemError, problems_with
+from marginparts.files.columns import check_kind, refuse
+from marginparts.files.layout import Batch, Label, Layout, Wanted
+from marginparts.files.streams import library_reads, optional_library
 
 _ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
 _UNLABELED = {"unlabeled", "unlabelled"}

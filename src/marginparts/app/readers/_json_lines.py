@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from marginparts.app.readers._delimited import Rows
-from marginparts.app.readers._streams import opened_text
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.streams import opened_text
 
 
 class JSONLinesFile:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts.app.readers._arrays import read_array
 from marginparts.app.readers._labels import label_of, settle_minus_one
-from marginparts.app.readers._layout import Label
-from marginparts.app.readers._streams import opened_text
+from marginparts.files.arrays import read_array
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.layout import Label
+from marginparts.files.streams import opened_text
 
 
 def read_words(path: Path, encoding: str) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts.app.readers._layout import Label, Source
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.layout import Label, Source
 
 _DECIMAL = re.compile(r"[+-]?\d+\.\d*(?:[eE][+-]?\d+)?")
 _INTEGER = re.compile(r"-?\d+")

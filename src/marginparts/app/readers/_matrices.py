@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts.app.readers._arrays import read_npy, read_npz
-from marginparts.app.readers._columns import (
+from marginparts.app.readers._label_files import (
+    check_length,
+    labels_of_array,
+    read_labels,
+    read_words,
+)
+from marginparts.app.readers._matrix_market import read_mtx
+from marginparts.files.arrays import read_npy, read_npz
+from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import (
     as_floats,
     check_entries,
     check_kind,
@@ -19,15 +27,7 @@ from marginparts.app.readers._columns import (
     namer,
     refuse,
 )
-from marginparts.app.readers._label_files import (
-    check_length,
-    labels_of_array,
-    read_labels,
-    read_words,
-)
-from marginparts.app.readers._layout import Batch, Label, Layout, Wanted
-from marginparts.app.readers._matrix_market import read_mtx
-from marginparts.files.atomic import FileProblemError
+from marginparts.files.layout import Batch, Label, Layout, Wanted
 
 
 @dataclass

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts.app.readers._streams import library_reads, opened
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.streams import library_reads, opened
 
 
 def read_mtx(path: Path) -> Any:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from marginparts.app.readers._columns import first_repeated
 from marginparts.app.readers._delimited import Rows
-from marginparts.app.readers._streams import library_reads, optional_library
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import first_repeated
+from marginparts.files.streams import library_reads, optional_library
 
 
 class ParquetFile:

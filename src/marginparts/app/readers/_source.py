@@ -13,13 +13,13 @@ from marginparts.app.readers._delimited import DelimitedFile
 from marginparts.app.readers._h5ad import open_h5ad
 from marginparts.app.readers._images import open_images
 from marginparts.app.readers._json_lines import JSONLinesFile
-from marginparts.app.readers._layout import Batch, Label, Layout, Source, Wanted
 from marginparts.app.readers._matrices import open_matrix
 from marginparts.app.readers._parquet import ParquetFile
-from marginparts.app.readers._streams import check_encoding
 from marginparts.app.readers._svmlight import open_svmlight
 from marginparts.app.readers._tables import TableFile, open_table
 from marginparts.files.atomic import FileProblemError, problems_with
+from marginparts.files.layout import Batch, Label, Layout, Source, Wanted
+from marginparts.files.streams import check_encoding
 
 #: The formats by the endings of files' names.
 FORMATS = {

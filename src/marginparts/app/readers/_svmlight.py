@@ -13,12 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts.app.readers._columns import check_entries, check_kind, refuse
 from marginparts.app.readers._label_files import read_words
 from marginparts.app.readers._labels import label_of, minus_one_is_unlabeled, names_of
-from marginparts.app.readers._layout import Batch, Label, Layout, Wanted
-from marginparts.app.readers._streams import opened
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import check_entries, check_kind, refuse
+from marginparts.files.layout import Batch, Label, Layout, Wanted
+from marginparts.files.streams import opened
 
 #: Pairs of a column and a value; possessive, so that 1:23:4 cannot be taken for 1:2 3:4.
 _PAIRS = re.compile(rb"(?:\d++:[^\s:]++\s*+)*+")

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts.app.readers._columns import check_entries, check_kind, column_order, listed, refuse
 from marginparts.app.readers._delimited import Rows
 from marginparts.app.readers._labels import is_missing, label_of
-from marginparts.app.readers._layout import Batch, Label, Layout, Wanted
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import check_entries, check_kind, column_order, listed, refuse
+from marginparts.files.layout import Batch, Label, Layout, Wanted
 
 #: The most cells in memory at once: wide tables are read in fewer rows than asked for.
 _MOST_CELLS = 5_000_000

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from marginparts.app.readers._columns import listed
-from marginparts.app.readers._streams import library_reads, optional_library
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import listed
+from marginparts.files.streams import library_reads, optional_library
 from marginparts.rows.disk._sources import Source, csr_source, dense_source
 
 _ARRAYS = ("data", "indices", "indptr")

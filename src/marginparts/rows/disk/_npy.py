@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from marginparts.app.readers._arrays import npy_header
-from marginparts.app.readers._streams import library_reads, opened
+from marginparts.files.arrays import npy_header
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.streams import library_reads, opened
 
 
 class NpyFile:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts.app.readers._arrays import npy_header, read_npz
-from marginparts.app.readers._columns import listed
-from marginparts.app.readers._streams import library_reads, opened
+from marginparts.files.arrays import npy_header, read_npz
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import listed
+from marginparts.files.streams import library_reads, opened
 from marginparts.rows.disk._sources import (
     Bounds,
     Chunk,

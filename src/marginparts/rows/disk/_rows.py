@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts.app.readers._columns import check_entries
 from marginparts.files.atomic import FileProblemError, problems_with
+from marginparts.files.columns import check_entries
 from marginparts.rows.base import Elsewhere
 from marginparts.rows.disk._containers import open_container
 from marginparts.rows.disk._limits import Plan, Problem, bytes_of, planned, shown

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts.app.readers._layout import Layout, Wanted
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.layout import Layout, Wanted
 
 _KINDS = {"text": "texts", "matrix": "a matrix", "image": "images"}
 _OPTIONS = {"text": "--text", "label": "--label", "labels": "--labels", "words": "--words"}

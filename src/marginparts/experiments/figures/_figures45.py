@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from marginparts.experiments.figures._names import cells_of, data_color, data_title, method_title
 from marginparts.experiments.plan import STUDIES
 from marginparts.experiments.tables import Cell, Curves, chosen
-from marginparts.plots._look import (
-    WIDTH,
-    cells_of,
-    data_color,
-    data_title,
-    drawing,
-    legend_outside,
-    method_title,
-    small_ticks,
-)
+from marginparts.plots._look import WIDTH, drawing, legend_outside, small_ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

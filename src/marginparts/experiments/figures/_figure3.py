@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from marginparts.datasets import PAPER_DATA
+from marginparts.experiments.figures._names import cells_of, data_title, method_title
 from marginparts.experiments.tables import Cell, Curves, Point, chosen
 from marginparts.plots._look import (
     BLUE,
@@ -18,11 +19,8 @@ from marginparts.plots._look import (
     RED,
     SKY,
     WIDTH,
-    cells_of,
-    data_title,
     drawing,
     legend_outside,
-    method_title,
     small_ticks,
 )
 

@@ -9,9 +9,9 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts.app.readers._columns import listed
-from marginparts.app.readers._streams import library_reads, opened
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import listed
+from marginparts.files.streams import library_reads, opened
 
 
 def read_array(path: Path) -> Any:
