@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -10,7 +12,8 @@ from numpy.typing import DTypeLike
 from marginparts._types import Array, Factor, Step
 
 
-def tiny(dtype: DTypeLike) -> float:
+@cache
+def tiny(dtype: type | np.dtype[Any]) -> float:
     """Return the smallest a.b that counts as positive: the one epsilon of the package.
 
     Below it ``x / a.b`` could overflow. Such an entry cannot be explained (most often a word that
@@ -19,7 +22,7 @@ def tiny(dtype: DTypeLike) -> float:
     return 1e-30 if dtype == np.float32 else 1e-290
 
 
-def least_entry(dtype: DTypeLike) -> float:
+def least_entry(dtype: type | np.dtype[Any]) -> float:
     """Return the smallest x whose missing fit counts; that of a smaller one is lost in rounding."""
     return 1e10 * tiny(dtype)
 
