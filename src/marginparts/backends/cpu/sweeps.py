@@ -39,7 +39,7 @@ def _padded(m, width):  # type: ignore[no-untyped-def]
 
 @compiled(inline="always")
 def _longest(first, last, indptr, ptr2, width):  # type: ignore[no-untyped-def]
-    """Return the room that the longest of some rows needs, with those of the second matrix."""
+    """Return the entries that the longest of some rows has, with those of the second matrix."""
     longest = 0
     for i in range(first, last):
         m = _padded(indptr[i + 1] - indptr[i], width)
@@ -183,6 +183,41 @@ def _write_row(row, pull, lifted, den, w, least, out, i):  # type: ignore[no-unt
         out[i, k] = max(w - w if small else row[0, k], lifted[0, k])
 
 
+@compiled(fastmath=IN_ORDER, inline="always")
+def _multiply_often(  # type: ignore[no-untyped-def]
+    lines, sums, row, A, i, G, pull, inverse, w, floor, x, lo, hi, indices, B, m1, lo2, hi2, idx2,
+    B2,
+):  # fmt: skip
+    """Take `_STEPS` multiplicative steps with the whole row, whose first numerators are in G."""
+    for _ in range(_STEPS - 1):
+        _multiply(row, A, i, G, pull, inverse, w)
+        clear(lines, sums)
+        _add_row(lines, sums, lo, hi, indices, x, 0, row, B, floor)
+        _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
+        write(lines, sums, G, 0)
+    _multiply(row, A, i, G, pull, inverse, w)
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def _sweep_row(  # type: ignore[no-untyped-def]
+    row, A, i, G, pull, den, w, floor, least, x, fit, tile, moving, m, lo, hi, indices, B, m1, lo2,
+    hi2, idx2, B2, sweeps, enough,
+):  # fmt: skip
+    """Step along all entries that move, a line at a time, until all of them moved little enough."""
+    width = len(moving)
+    for s in range(sweeps):
+        most = least - least
+        for line in range(row.shape[1] // width):
+            n = _find_moving(line, row, G, den, w, floor, s == 0, moving)
+            if n > 0:
+                _read_columns(lo, hi, indices, B, line, tile, m, 0)
+                _read_columns(lo2, hi2, idx2, B2, line, tile, m, m1)
+                moved = _descend(line, moving, n, x, fit, tile, m, row, A, i, den, w, pull, least)
+                most = max(most, moved)
+        if most <= enough:
+            break
+
+
 @compiled(fastmath=IN_ORDER, parallel=True)
 def sweep(  # type: ignore[no-untyped-def]
     lines, tasks, indptr, indices, data, A, B, den, inverse, weight, also, plus, floor, sweeps,
@@ -245,30 +280,15 @@ def sweep(  # type: ignore[no-untyped-def]
                 G[0, k] -= pull[0, k]
 
             if n_moving > _MANY * (hi - lo + hi2 - lo2):
-                for _ in range(_STEPS - 1):
-                    _multiply(row, A, i, G, pull, inverse, w)
-                    clear(lines, sums)
-                    _add_row(lines, sums, lo, hi, indices, x, 0, row, B, floor)
-                    if len(ptr2) > 0:
-                        _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
-                    write(lines, sums, G, 0)
-                _multiply(row, A, i, G, pull, inverse, w)
+                _multiply_often(
+                    lines, sums, row, A, i, G, pull, inverse, w, floor, x, lo, hi, indices, B, m1,
+                    lo2, hi2, idx2, B2,
+                )  # fmt: skip
                 _write_row(row, pull, lifted, den, w, least, out, i)
-                continue
-
-            for s in range(sweeps):
-                most = zero
-                for line in range(r // width):
-                    n = _find_moving(line, row, G, den, w, floor, s == 0, moving)
-                    if n > 0:
-                        _read_columns(lo, hi, indices, B, line, tile, m, 0)
-                        if len(ptr2) > 0:
-                            _read_columns(lo2, hi2, idx2, B2, line, tile, m, m1)
-                        moved = _descend(
-                            line, moving, n, x, fit, tile, m, row, A, i, den, w, pull, least
-                        )
-                        most = max(most, moved)
-                if most <= settled * mass:
-                    break
-            _write_row(row, pull, lifted, den, w, zero, out, i)
+            else:
+                _sweep_row(
+                    row, A, i, G, pull, den, w, floor, least, x, fit, tile, moving, m, lo, hi,
+                    indices, B, m1, lo2, hi2, idx2, B2, sweeps, settled * mass,
+                )  # fmt: skip
+                _write_row(row, pull, lifted, den, w, zero, out, i)
         restore_mode(mode)
