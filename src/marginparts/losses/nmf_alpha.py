@@ -110,7 +110,8 @@ class NMFAlphaProblem(Problem):
         if block == "V":
             den = sums(H) + self.lam * sums(HS)
             return step(X.T, V, H, den, also=Also(self.XS.T, HS, self.lam))  # eq. 15
-        plus = Plus(self.S, self.backend.ratio_matmul(self.XS, HS, V), self.lam)
+        T = self.backend.ratio_matmul(self.XS, HS, V)
+        plus = Plus(self.S, T, self.lam)
         return step(X, H, V, sums(V), weight=self.row_weight, plus=plus)  # eq. 16
 
     def sweep(
