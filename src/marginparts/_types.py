@@ -173,13 +173,6 @@ class Problem(ABC):
         raise NotImplementedError(f"{type(self).__name__} is for runs that are not watched")
 
 
-def count_nonzero(factor: Factor) -> int:
-    """Count the nonzeros of an array, of a tensor on a GPU, or of a factor in blocks."""
-    if isinstance(factor, np.ndarray):
-        return int(np.count_nonzero(factor))  # without a temporary
-    return int(factor.count_nonzero())  # type: ignore[attr-defined]
-
-
 @dataclass(frozen=True)
 class Result:
     """A finished factorization ``X ~ H @ V.T``.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Data, Factor, Matrix, count_nonzero
+from marginparts._types import Array, Data, Factor, Matrix
 from marginparts.backends.base import Backend
 
 
@@ -128,7 +128,7 @@ class BlockedFactor:
 
     def count_nonzero(self) -> int:
         """Count the entries that are not 0."""
-        return sum(map(count_nonzero, self.blocks))
+        return sum(int((block != 0).sum()) for block in self.blocks)
 
     def __setitem__(self, where: EllipsisType, other: BlockedFactor) -> None:
         for i, block in enumerate(other.blocks):

@@ -23,9 +23,9 @@ from marginparts.online._past import Past, scaled_margins
 from marginparts.online._rows import Rows
 from marginparts.online._view import View
 from marginparts.solve.factorize import parts_of, start_from
+from marginparts.solve.geometry import extreme_scale
 from marginparts.solve.loop import minimize
 from marginparts.solve.map import map_rows
-from marginparts.solve.scaling import extreme_scale
 
 #: The parts begin anew when the labels at hand have grown by this factor or have a new class, as
 #: long as the past has no more than so many times the mass of the rows at hand.

@@ -44,12 +44,12 @@ from marginparts._types import (
     Array,
     Callback,
     Check,
+    Factor,
     Problem,
     Progress,
     State,
     Step,
     Stop,
-    count_nonzero,
 )
 
 logger = logging.getLogger("marginparts")
@@ -331,7 +331,14 @@ def _check_every(state: State, solver: str) -> int:
 
 
 def _nonzeros(state: State) -> dict[str, int]:
-    return {block: count_nonzero(factor) for block, factor in state.items()}
+    return {block: _count(factor) for block, factor in state.items()}
+
+
+def _count(factor: Factor) -> int:
+    """Count the nonzeros of an array, of a tensor on a GPU, or of a factor in blocks."""
+    if isinstance(factor, np.ndarray):
+        return int(np.count_nonzero(factor))  # without a temporary
+    return int(factor.count_nonzero())  # type: ignore[attr-defined]
 
 
 def _reason_to_stop(at: Position, tol: float) -> Stop | None:

@@ -10,8 +10,8 @@ from marginparts._types import Array, Data
 from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends._common import column_sums, inverse_or_zero
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.solve.geometry import tame_rows
 from marginparts.solve.loop import WARM_UP, minimize
-from marginparts.solve.scaling import tame_rows
 
 #: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
 _CHUNK = 1 << 23

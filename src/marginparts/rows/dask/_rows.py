@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,13 +23,6 @@ if TYPE_CHECKING:
     import dask.array
 
 
-def as_dask_rows(X: Any) -> Any:
-    """Return a Dask array or DataFrame as rows on a cluster, and all else as it is."""
-    if "dask" not in sys.modules or not type(X).__module__.startswith(("dask.", "dask_expr")):
-        return X
-    return DaskRows(X.values if hasattr(X, "to_dask_array") else X)
-
-
 class DaskRows(Elsewhere):
     """A Dask array (n, d) at the boundary: rows in chunks, features in one piece.
 
@@ -39,6 +31,8 @@ class DaskRows(Elsewhere):
     array : dask.array.Array
     shape : (n, d)
     """
+
+    on_cluster = True
 
     def __init__(self, array: dask.array.Array) -> None:
         if array.ndim != 2:

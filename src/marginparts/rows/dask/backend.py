@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeAlias, cast
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Data, Matrix, Step, count_nonzero
+from marginparts._types import Array, Data, Matrix, Step
 from marginparts.backends import Also, Backend, Plus
 from marginparts.backends._common import gauged
 from marginparts.backends.base import WrappingBackend
@@ -67,7 +67,7 @@ class SharedFactor:
 
     def count_nonzero(self) -> int:
         """Count the entries that are not 0."""
-        return count_nonzero(self.array)
+        return int(np.count_nonzero(self.array))
 
     def __deepcopy__(self, memo: dict[int, object]) -> SharedFactor:
         return SharedFactor(deepcopy(self.array))
