@@ -25,7 +25,7 @@ from marginparts import NMFAlphaClassifier, datasets, margin_directions, nmf_alp
 from marginparts.backends import get_backend
 from marginparts.backends.gpu.backend import TorchBackend
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
-from marginparts.solve.factorize import margin_components, recorded
+from marginparts.solve.factorize import margin_components
 from marginparts.weighting import l2_log
 from records import Table
 
@@ -78,7 +78,7 @@ def update_of(backend: TorchBackend, X: Any, r: int, S: Any = None) -> Callable[
         problem.XS = backend.prepare(margin_components(S, X), like=problem.X)
     state = {name: backend.factor(A) for name, A in zip("HV", factors(X.shape, r), strict=True)}
     out = {name: torch.empty_like(A) for name, A in state.items()}
-    replayed = recorded(backend, problem)
+    replayed = backend.adapted(problem)
 
     def update() -> dict[str, Any]:
         V = replayed.update(state, "V", out=out["V"]).factor

@@ -14,7 +14,8 @@ import peers
 from common import loss, parser, race, seconds_to, start, times_of, warm_up
 from corpora import DESCRIBED, described, news_counts
 from marginparts import nmf_alpha
-from marginparts.solve.factorize import map_rows, parts_of
+from marginparts.solve.factorize import parts_of
+from marginparts.solve.map import map_rows
 from records import Table
 
 COLUMNS = (

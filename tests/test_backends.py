@@ -13,7 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts.backends import Also, Plus, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
+from marginparts.backends.blocked import BlockedBackend
+from marginparts.backends.conformance import check_backend
 from marginparts.backends.cpu.kernels import row_tasks
+from marginparts.backends.reference import ReferenceBackend
 from oracle import BACKENDS, KINDS, eq_2, make_case
 
 backends = pytest.mark.parametrize("backend", BACKENDS)
@@ -37,6 +40,23 @@ def prepared(backend, kind, X):
     if kind == "blas":
         return kernels, np.ascontiguousarray(X)
     return kernels, kernels.prepare(KINDS[kind](X))
+
+
+@backends
+def test_every_backend_and_its_blocks_of_rows_conform(backend):
+    check_backend(get_backend(backend))
+    check_backend(BlockedBackend(get_backend(backend), cut=4))
+
+
+def test_a_wrong_kernel_does_not_conform():
+    class Floored(ReferenceBackend):
+        name = "floored"
+
+        def ratio_matmul(self, X, A, B):
+            return super().ratio_matmul(X, A, B + 1e-6)
+
+    with pytest.raises(AssertionError, match=r"'floored', dense float64 .*: ratio_matmul of X"):
+        check_backend(Floored())
 
 
 @backends

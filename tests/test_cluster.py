@@ -25,7 +25,7 @@ from marginparts import (
 from marginparts.backends import get_backend
 from marginparts.backends.cpu.backend import NumbaBackend
 from marginparts.rows.dask._calls import ClusterError, Workers
-from marginparts.rows.dask._lost_rows import LostRows, Margin, found_again
+from marginparts.rows.dask._lost_rows import LostRows, Margin, recovered
 from marginparts.rows.dask._shard import Spec
 from realdata import REAL, real_data
 
@@ -317,7 +317,7 @@ def test_lost_rows_are_found_again_with_their_margin_components():
     before, worse = whole_loss(X, S, lam, fit.H, fit.V), {}
     for margin in (Margin(lam, HS, T), None):
         H = fit.H.copy()
-        found = found_again(LostRows(numba, part, some, r, margin), V, flat, 300)
+        found = recovered(LostRows(numba, part, some, r, margin), V, flat, 300)
         H[:300] = numba.release(found, r)
         worse[margin is not None] = whole_loss(X, S, lam, H, fit.V) / before - 1
         assert ((H @ fit.V.T)[X.nonzero()] > 0).all()  # whatever there is, it is explained

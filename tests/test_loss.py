@@ -10,8 +10,9 @@ from marginparts.backends import get_backend
 from marginparts.checkpoint._position import noted, position_of
 from marginparts.datasets import load_digits_49
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
-from marginparts.solve.factorize import map_rows, margin_components
+from marginparts.solve.factorize import margin_components
 from marginparts.solve.loop import Position
+from marginparts.solve.map import map_rows
 from oracle import BACKENDS, KINDS, eq_14
 
 NO_MARGIN = np.zeros((30, 2))

@@ -23,8 +23,9 @@ from marginparts.losses.stream import StreamProblem
 from marginparts.online import Rows, Settings, Stream
 from marginparts.online._learner import directions_of, learn, signs_of
 from marginparts.online._past import scaled_margins, statistics
-from marginparts.solve.factorize import factorize, map_rows, parts_of, start_from
+from marginparts.solve.factorize import factorize, parts_of, start_from
 from marginparts.solve.loop import minimize
+from marginparts.solve.map import map_rows
 from marginparts.svm._perceptrons import online_duals
 
 BACKENDS = ["reference", "numba"]

@@ -7,11 +7,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts import Stop
-from marginparts._types import Step
+from marginparts._types import Problem, Step
 from marginparts.solve.loop import WARM_UP, WINDOW, Momentum, chosen, minimize
 
 
-class Fake:
+class Fake(Problem):
     """A problem without sweeps."""
 
     can_sweep = False
@@ -291,12 +291,12 @@ def test_every_reason_to_stop_is_a_sentence(stop):
 class Lossy(Approach):
     """One that loses all it had, once, and says so."""
 
-    mended = 0
+    recovered = 0
 
     def update(self, state, block, out=None, gauge=False):
         moved = super().update(state, block)
         if self.updates == 200:
-            self.mended += 1
+            self.recovered += 1
             return self.step(np.zeros_like(moved.factor))
         return moved
 

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts import ConstrainedNMF, NMFAlpha, SemiSupervisedNMF, margin_directions, nmf_alpha
 from marginparts.backends import get_backend
-from marginparts.solve import factorize as factorization
-from marginparts.solve.factorize import map_rows
+from marginparts.solve import map as mapping
+from marginparts.solve.map import map_rows
 from marginparts.svm.duals import DualProblem, solve_duals
 from oracle import BACKENDS, KINDS, eq_14, make_case, paper_updates
 
@@ -312,7 +312,7 @@ def test_the_map_of_a_row_is_the_same_in_chunks(backend, kind, monkeypatch):
     X, _ = labeled_data(n=50)
     V = np.random.default_rng(0).random((12, 3))
     whole = map_rows(KINDS[kind](X), V, 7, backend)
-    monkeypatch.setattr(factorization, "_CHUNK", 3 * 7)  # seven rows at a time
+    monkeypatch.setattr(mapping, "_CHUNK", 3 * 7)  # seven rows at a time
     assert_allclose(map_rows(KINDS[kind](X), V, 7, backend), whole, rtol=1e-12)
 
 

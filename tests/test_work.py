@@ -11,7 +11,8 @@ from marginparts.backends.cpu import backend as numba_cpu
 from marginparts.backends.cpu import kernels as _numba_kernels
 from marginparts.backends.cpu.backend import NumbaBackend
 from marginparts.datasets import load_docstrings
-from marginparts.solve.factorize import map_rows, margin_components
+from marginparts.solve.factorize import margin_components
+from marginparts.solve.map import map_rows
 from oracle import BACKENDS
 
 pytestmark = pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
@@ -96,8 +97,9 @@ def test_a_path_makes_transposes_and_margin_components_once(documents, monkeypat
     path = nmf_alpha_path(X, 8, S=S, lams=(0.3, 1, 3, 10), random_state=0, max_iter=3, tol=0)
     assert len(path) == 4
     assert len(products) == 1
-    # X by rows and by columns, XS and S.T by rows: each is cut into tasks once
-    assert sorted(cuts) == sorted(m + 1 for m in (*X.shape, S.shape[1], S.shape[1]))
+    # X, XS and S, each by rows and by columns: each is cut into tasks once
+    shapes = (X.shape, S.shape, (S.shape[1], X.shape[1]))
+    assert sorted(cuts) == sorted(m + 1 for shape in shapes for m in shape)
 
 
 @pytest.mark.wide

@@ -7,18 +7,55 @@ carries its own sentence, so that logs, warnings and reports all say the same th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
 
+#: Trusted data in memory, as `validation.check_matrix` returns it: C-ordered, or canonical CSR.
+Data: TypeAlias = Array | sp.csr_array
+
+#: What scikit-learn takes as ``random_state``.
+Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
+
 #: The factors of a run by their letter: ``{"V": (d, r), "H": (n, r)}`` and, for some models, more.
 State = dict[str, Array]
+
+
+class Factor(Protocol):
+    """A factor as a backend keeps it: an array, a tensor on a GPU, blocks of rows elsewhere."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns; a backend may have added columns of zeros."""
+        ...
+
+
+class Matrix(Protocol):
+    """Data made ready by a backend."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        ...
+
+    @property
+    def T(self) -> Any:
+        """The transpose, cheap the second time."""
+        ...
+
+
+class Operator(Matrix, Protocol):
+    """A prepared matrix that can be multiplied with a factor."""
+
+    def __matmul__(self, B: Array, /) -> Any: ...
 
 
 class Stop(Enum):
@@ -36,7 +73,7 @@ class Stop(Enum):
 
 
 class Check(NamedTuple):
-    """One look at a run: a row of `Result.history`.
+    """One loss evaluation of a run: a row of `Result.history`.
 
     ``residual`` says how far the factors were from a stationary point when they were last updated:
     a number between 0 and 1 that does not depend on the data's scale (NaN at the start).
@@ -51,7 +88,7 @@ class Check(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a callback is told at each look at the loss.
+    """What a callback is told at each loss evaluation.
 
     While candidates are tried, ``stage`` is ``"choosing"``, ``iteration`` counts the trials done
     and ``max_iter`` those planned; the loss is that of the trial under way.
@@ -65,7 +102,7 @@ class Progress(NamedTuple):
     stage: str = "parts"
 
 
-#: Called at each look at the loss; a true answer ends the run.
+#: Called at each loss evaluation; a true answer ends the run.
 Callback = Callable[[Progress], "bool | None"]
 
 
@@ -89,7 +126,7 @@ class PathStep(NamedTuple):
     components: Any
 
 
-class Problem(Protocol):
+class Problem(ABC):
     """A loss with an update for each of its factors: all that the solver knows of a model."""
 
     #: The factors in the order in which one iteration updates them.
@@ -98,16 +135,19 @@ class Problem(Protocol):
     @property
     def default_solver(self) -> str:
         """What ``solver="auto"`` stands for."""
-        ...
+        return "mue"
 
     @property
     def can_sweep(self) -> bool:
-        """Whether there is a `sweep`: coordinate descent, with the arguments of `update`.
+        """Whether there is a `sweep`."""
+        return False
 
-        With ``bold`` it may also do what is likely to lower the loss, and not certain to.
-        """
-        ...
+    @property
+    def recovered(self) -> int:
+        """How often a part of a factor was lost and computed again; most lose nothing."""
+        return 0
 
+    @abstractmethod
     def update(
         self, state: State, block: str, out: Array | None = None, gauge: bool = False
     ) -> Step:
@@ -116,15 +156,21 @@ class Problem(Protocol):
         It may be written to ``out``, which may be the factor itself; ``gauge`` asks for the
         violation.
         """
-        ...
+
+    def sweep(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False,
+        bold: bool = False,
+    ) -> Step:  # fmt: skip
+        """`update` by coordinate descent; a ``bold`` one may do what could raise the loss."""
+        raise NotImplementedError(f"{type(self).__name__} has no coordinate descent")
 
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
         """Return ``max(now + b * (now - before), least * now)``, maybe written over ``before``."""
-        ...
+        raise NotImplementedError(f"{type(self).__name__} takes plain steps only")
 
     def loss(self, state: State) -> float:
         """Return the loss at a state."""
-        ...
+        raise NotImplementedError(f"{type(self).__name__} is for runs that are not watched")
 
 
 @dataclass(frozen=True)
@@ -138,9 +184,9 @@ class Result:
     H : (n, r)
         Coefficients, one row a sample.
     losses : list of float
-        The loss at the start and at each look after it; it never rises, unless a cluster lost a
-        worker. Small problems are looked at after every iteration, large ones every five or ten:
-        `history` has the iterations.
+        The loss at the start and at each evaluation after it; it never rises, unless a cluster lost
+        a worker. It is evaluated after every iteration for small problems, after every fifth or
+        tenth for large ones: `history` has the iterations.
     n_iter : int
         Iterations done.
     stop : Stop
@@ -148,7 +194,7 @@ class Result:
     solver : str
         How the iterations were done; what ``"auto"`` chose.
     history : list of Check
-        Iteration, loss, seconds, residual and nonzeros of V and H at each look.
+        Iteration, loss, seconds, residual and nonzeros of V and H at each evaluation of the loss.
     XS : (2p, d) array or CSR array, or None without S
         The margin components ``S.T @ X``.
     """

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array
 from marginparts._types import Array
 from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
 from marginparts.rows.base import OutOfCore
-from marginparts.solve.scaling import row_lengths
+from marginparts.solve.geometry import row_lengths
 from marginparts.svm.class_weights import ClassWeight, check_class_weight, task_weights
 from marginparts.svm.duals import DualProblem, solve_duals
 from marginparts.svm.transductive import transductive_weights

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array
 from marginparts.backends._common import inverse_or_zero
-from marginparts.solve.factorize import map_rows_each
+from marginparts.solve.map import map_rows_each
 
 #: Entries of a temporary.
 _AT_ONCE = 4e6

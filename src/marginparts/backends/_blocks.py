@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
-from copy import deepcopy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy, deepcopy
 from itertools import pairwise
-from typing import Any, Protocol, runtime_checkable
+from types import EllipsisType
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array
-from marginparts.backends import Backend
+from marginparts._types import Array, Data, Factor, Matrix
+from marginparts.backends.base import Backend
 
 
-@runtime_checkable
-class BlockSource(Protocol):
+class FactorBlocks:
+    """Where the blocks of a factor are kept, one for each block of rows: here, in memory.
+
+    Whoever takes a block out and changes it must put it back: it may have come from elsewhere.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.kept: list[Any] = [None] * count
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, i: int) -> Any:
+        return self.kept[i]
+
+    def __setitem__(self, i: int, block: Factor) -> None:
+        self.kept[i] = block
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def whole(self, inner: Backend, r: int) -> Array:
+        """Return all of the factor as one array (n, r)."""
+        return np.concatenate([inner.release(block, r) for block in self])
+
+
+class BlockSource(ABC):
     """Trusted data in blocks of rows."""
 
     #: (k + 1,): block i has the rows ``bounds[i]:bounds[i + 1]``.
     bounds: Sequence[int]
+    shape: tuple[int, int]
     sparse: bool
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and features."""
-        ...
-
+    @abstractmethod
     def read(self, *, transposed: bool) -> Iterator[Any]:
         """Yield the blocks in order: CSR (n_i, d), or the transpose of each, CSR (d, n_i).
 
         Dense ones are (n_i, d) and never transposed. A block may be written over once the next one
         is asked for.
         """
-        ...
 
-    def room_for_blocks(self, inner: Backend) -> MutableSequence[Any]:
-        """Return where the blocks of a factor can be kept, one for each block of rows."""
-        ...
+    def new_factor(self, inner: Backend) -> FactorBlocks:
+        """Return where the blocks of a factor can be kept."""
+        return FactorBlocks(len(self.bounds) - 1)
 
 
 class BlockedMatrix:
@@ -51,7 +74,7 @@ class BlockedMatrix:
         Block i has the rows ``bounds[i]:bounds[i + 1]`` of the data.
     read : callable
         ``read(transposed)`` yields the blocks (n_i, d), or (d, n_i), prepared by the inner backend.
-    room : callable
+    new_factor : callable
         Returns where the blocks of a factor can be kept.
     kind : prepared matrix
         One of the blocks' kind, for what is to be prepared alike.
@@ -62,20 +85,18 @@ class BlockedMatrix:
         shape: tuple[int, int],
         bounds: Sequence[int],
         read: Callable[[bool], Iterable[Any]],
-        room: Callable[[], MutableSequence[Any]],
-        kind: Any,
-        transposed: bool = False,
+        new_factor: Callable[[], FactorBlocks],
+        kind: Matrix,
     ) -> None:
-        self.data_shape, self.bounds, self.read, self.room = shape, bounds, read, room
-        self.kind, self.transposed = kind, transposed
-        self.shape = shape[::-1] if transposed else shape
+        self.shape, self.bounds, self.read, self.new_factor = shape, bounds, read, new_factor
+        self.kind, self.transposed = kind, False
 
     @property
     def T(self) -> BlockedMatrix:
         """The transpose."""
-        return BlockedMatrix(
-            self.data_shape, self.bounds, self.read, self.room, self.kind, not self.transposed
-        )
+        transpose = copy(self)
+        transpose.shape, transpose.transposed = self.shape[::-1], not self.transposed
+        return transpose
 
     @property
     def spans(self) -> list[slice]:
@@ -92,46 +113,37 @@ class BlockedFactor:
 
     Parameters
     ----------
-    blocks : mutable sequence
-        The blocks as the inner backend keeps them. Whoever takes one out and changes it must put
-        it back: the sequence may be on disk.
     like : BlockedMatrix
         The data whose rows these are.
     r : int
     """
 
-    def __init__(self, blocks: MutableSequence[Any], like: BlockedMatrix, r: int) -> None:
-        self.blocks, self.like = blocks, like
-        self.shape = (like.data_shape[0], r)
+    def __init__(self, like: BlockedMatrix, r: int) -> None:
+        self.blocks, self.like = like.new_factor(), like
+        self.shape = (int(like.bounds[-1]), r)
 
     def empty_like(self) -> BlockedFactor:
-        """Return room for such a factor."""
-        return BlockedFactor(self.like.room(), self.like, self.shape[1])
+        """Return a factor of this shape, not yet filled."""
+        return BlockedFactor(self.like, self.shape[1])
 
     def count_nonzero(self) -> int:
         """Count the entries that are not 0."""
-        return sum(int(np.count_nonzero(_host(block))) for block in self.blocks)
+        return sum(int((block != 0).sum()) for block in self.blocks)
 
-    def __setitem__(self, where: Any, other: BlockedFactor) -> None:
-        assert where is Ellipsis
+    def __setitem__(self, where: EllipsisType, other: BlockedFactor) -> None:
         for i, block in enumerate(other.blocks):
             self.blocks[i] = deepcopy(block)
 
-    def __deepcopy__(self, memo: Any) -> BlockedFactor:
+    def __deepcopy__(self, memo: dict[int, object]) -> BlockedFactor:
         copied = self.empty_like()
         copied[...] = self
         return copied
 
 
-def _host(block: Any) -> Any:
-    """Return a block that NumPy can count."""
-    return block if isinstance(block, np.ndarray) else block.cpu().numpy()
-
-
 class BlockedCoefficients:
     """S (n, 2p), cut like the data."""
 
-    def __init__(self, S: Any, like: BlockedMatrix, inner: Backend) -> None:
+    def __init__(self, S: Data, like: BlockedMatrix, inner: Backend) -> None:
         S = sp.csr_array(S)
         self.S, self.inner, self.shape = S, inner, S.shape
         self.blocks = [inner.coefficients(S[rows]) for rows in like.spans]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from marginparts._types import Array, Step
-from marginparts.backends import Also, Plus
+from marginparts._types import Array, Factor, Step
 
 
-def tiny(dtype: Any) -> float:
+@cache
+def tiny(dtype: type | np.dtype[Any]) -> float:
     """Return the smallest a.b that counts as positive: the one epsilon of the package.
 
     Below it ``x / a.b`` could overflow. Such an entry cannot be explained (most often a word that
@@ -20,7 +22,7 @@ def tiny(dtype: Any) -> float:
     return 1e-30 if dtype == np.float32 else 1e-290
 
 
-def least_entry(dtype: Any) -> float:
+def least_entry(dtype: type | np.dtype[Any]) -> float:
     """Return the smallest x whose missing fit counts; that of a smaller one is lost in rounding."""
     return 1e10 * tiny(dtype)
 
@@ -30,31 +32,13 @@ def column_sums(A: Array) -> Array:
     return np.asarray(A.sum(axis=0, dtype=np.float64))
 
 
-def inverse_or_zero(den: Array, dtype: Any) -> Array:
+def inverse_or_zero(den: Array, dtype: DTypeLike) -> Array:
     """Return ``1 / den``, and 0 where ``den`` is 0: a dead component stays dead, without a NaN.
 
     A sum below the smallest normal number of the factor's type counts as 0.
     """
     alive = den >= np.finfo(dtype).tiny
     return np.divide(1.0, den, out=np.zeros(len(den)), where=alive).astype(dtype)
-
-
-def numerator_of(
-    ratio_matmul: Callable[[Any, Array, Array], Array],
-    X: Any,
-    A: Array,
-    B: Array,
-    also: Also | None,
-    plus: Plus | None,
-) -> Array:
-    """Return ``ratio_matmul(X, A, B) + also + plus``, for backends that do not fuse them."""
-    dtype = A.dtype.type
-    numerator = ratio_matmul(X, A, B)
-    if also is not None:
-        numerator = numerator + dtype(also.weight) * ratio_matmul(also.X, A, also.B)
-    if plus is not None:
-        numerator = numerator + dtype(plus.weight) * (plus.S @ plus.T)
-    return numerator
 
 
 def total_of(parts: Iterable[Array]) -> Array:
@@ -93,7 +77,7 @@ def violation_of(A: Array, numerator: Array, denominator: Array) -> tuple[float,
     return float(mass.sum()), float(gap.max(axis=1, initial=0).sum())
 
 
-def gauged(factor: Any, mass: float, worst: float) -> Step:
+def gauged(factor: Factor, mass: float, worst: float) -> Step:
     """Return a step with the violations of all rows as a share of their mass; 0 without any."""
     return Step(factor, float(worst / mass) if mass > 0 else 0.0, float(mass))
 

@@ -11,25 +11,29 @@ descent would need all of a row of ``X.T`` at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Step
-from marginparts.backends import Also, Backend, Plus
+from marginparts._types import Array, Data, Matrix, Step
 from marginparts.backends._blocks import (
     BlockedCoefficients,
     BlockedFactor,
     BlockedMatrix,
     BlockSource,
+    FactorBlocks,
 )
 from marginparts.backends._common import gauged
+from marginparts.backends.base import Also, Backend, Plus, WrappingBackend
+
+#: H is in blocks of rows; V and what belongs to the margin components is as the inner backend's.
+Factor: TypeAlias = Array | BlockedFactor
 
 
-class BlockedBackend:
+class BlockedBackend(WrappingBackend):
     """Blocks of rows, each left to an inner backend.
 
     Parameters
@@ -55,14 +59,15 @@ class BlockedBackend:
     name = "blocked"
 
     def __init__(self, inner: Backend, cut: int | Sequence[int] = 10_000) -> None:
-        self.inner, self.cut = inner, cut
+        super().__init__(inner)
+        self.cut = cut
 
-    def prepare(self, X: Any, like: Any = None) -> Any:
+    def prepare(self, X: Data | BlockSource, like: Matrix | None = None) -> Any:
         """Cut the data; what is like it (the margin components) stays whole."""
-        if like is not None:
-            return self.inner.prepare(X, like=like.kind)
         if isinstance(X, BlockSource):
             return self._streamed(X)
+        if like is not None:
+            return self.inner.prepare(X, like=cast(BlockedMatrix, like).kind)
         return self._in_memory(X)
 
     def _streamed(self, source: BlockSource) -> BlockedMatrix:
@@ -74,16 +79,14 @@ class BlockedBackend:
 
         def read(transposed: bool) -> Iterator[Any]:
             for block in source.read(transposed=transposed):
-                part = self.inner.prepare(block, like=kind)
-                if hasattr(part, "fleeting"):
-                    part.fleeting = True
+                part = self.inner.prepare_once(block, kind)
                 yield part.T if transposed and not source.sparse else part
 
         return BlockedMatrix(
-            source.shape, source.bounds, read, lambda: source.room_for_blocks(self.inner), kind
+            source.shape, source.bounds, read, lambda: source.new_factor(self.inner), kind
         )
 
-    def _in_memory(self, X: Any) -> BlockedMatrix:
+    def _in_memory(self, X: Data) -> BlockedMatrix:
         """Blocks that are prepared once and stay."""
         n = X.shape[0]
         if isinstance(self.cut, int | np.integer):
@@ -94,105 +97,99 @@ class BlockedBackend:
         parts = [self.inner.prepare(X[a:b], like=kind) for a, b in pairwise(bounds)]
         return BlockedMatrix(
             X.shape, bounds, lambda transposed: (part.T if transposed else part for part in parts),
-            lambda: [None] * len(parts), kind,
+            lambda: FactorBlocks(len(parts)), kind,
         )  # fmt: skip
 
-    def coefficients(self, S: Any, rows_of: Any = None) -> Any:
+    def coefficients(self, S: Data, rows_of: Matrix | None = None) -> Any:
         """Cut S like the data."""
         if rows_of is None:
             return self.inner.coefficients(S)
-        return BlockedCoefficients(S, rows_of, self.inner)
+        return BlockedCoefficients(S, cast(BlockedMatrix, rows_of), self.inner)
 
-    def factor(self, A: Any, rows_of: Any = None) -> Any:
+    def factor(self, A: Array, rows_of: Matrix | None = None) -> Any:
         """Cut a factor like the data; one that shares no rows with it stays whole."""
         if rows_of is None:
             return self.inner.factor(A)
-        blocks = rows_of.room()
-        for i, rows in enumerate(rows_of.spans):
-            blocks[i] = block = self.inner.factor(A[rows])
-        return BlockedFactor(blocks, rows_of, block.shape[1])
+        blocked = BlockedFactor(cast(BlockedMatrix, rows_of), A.shape[1])
+        for i, rows in enumerate(blocked.like.spans):
+            blocked.blocks[i] = self.inner.factor(A[rows])
+        blocked.shape = (blocked.shape[0], blocked.blocks[0].shape[1])
+        return blocked
 
-    def release(self, A: Any, r: int) -> Array:
+    def release(self, A: Factor, r: int) -> Array:
         """Return a factor as one array (n, r), one on disk as a memory map."""
-        if not isinstance(A, BlockedFactor):
-            return self.inner.release(A, r)
-        whole = getattr(A.blocks, "whole", None)
-        if whole is not None:
-            mapped: Array = whole()[:, :r]
-            return mapped
-        return np.concatenate([self.inner.release(block, r) for block in A.blocks])
+        if isinstance(A, BlockedFactor):
+            return A.blocks.whole(self.inner, r)
+        return self.inner.release(A, r)
 
-    def column_sums(self, A: Any) -> Any:
+    def column_sums(self, A: Factor) -> Any:
         """Return the sums over rows in float64."""
         if not isinstance(A, BlockedFactor):
             return self.inner.column_sums(A)
         return self.inner.total(map(self.inner.column_sums, A.blocks))
 
-    def total(self, parts: Iterable[Any]) -> Any:
-        """Return the sum of factors that are not in blocks."""
-        return self.inner.total(parts)
-
-    def finish(
-        self, A: Any, numerator: Any, den: Any, out: Any = None, gauge: bool = False
-    ) -> Step:
-        """Return ``A * numerator / den`` for a factor that is not in blocks."""
-        return self.inner.finish(A, numerator, den, out, gauge)
-
-    def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
+    def ahead(self, now: Factor, before: Factor, b: float, least: float) -> Any:
         """Write the point ahead over ``before``."""
-        if not isinstance(now, BlockedFactor):
-            return self.inner.ahead(now, before, b, least)
+        if not isinstance(now, BlockedFactor) or not isinstance(before, BlockedFactor):
+            return self.inner.ahead(cast(Array, now), cast(Array, before), b, least)
         for i, block in enumerate(now.blocks):
             before.blocks[i] = self.inner.ahead(block, before.blocks[i], b, least)
         return before
 
-    def ratio_matmul(self, X: Any, A: Any, B: Any) -> Any:
+    def ratio_matmul(self, X: Matrix, A: Factor, B: Factor) -> Any:
         """Return ``(X / (A @ B.T)) @ B``: a sum over the blocks of B, or blocks of their own."""
         if not isinstance(X, BlockedMatrix):
-            return self.inner.ratio_matmul(X, A, B)
-        if X.transposed:
-            return self.inner.total(self._ratios(X, A, B))
+            return self.inner.ratio_matmul(X, cast(Array, A), cast(Array, B))
+        if isinstance(B, BlockedFactor):
+            return self.inner.total(self._ratios(X, cast(Array, A), B))
+        assert isinstance(A, BlockedFactor)
         found = A.empty_like()
         for i, part in enumerate(X.parts()):
             found.blocks[i] = self.inner.ratio_matmul(part, A.blocks[i], B)
         return found
 
-    def _ratios(self, XT: BlockedMatrix, A: Any, B: BlockedFactor) -> Iterator[Any]:
+    def _ratios(self, XT: BlockedMatrix, A: Array, B: BlockedFactor) -> Iterator[Array]:
         """Yield the share of each block of samples in the numerator of A (d, r)."""
         for i, part in enumerate(XT.parts()):
             yield self.inner.ratio_matmul(part, A, B.blocks[i])
 
-    def divergence(self, X: Any, A: Any, B: Any) -> float:
+    def divergence(self, X: Matrix, A: Factor, B: Factor) -> float:
         """Return the I-divergence (eq. 2), the sum of those of the blocks."""
-        if not isinstance(X, BlockedMatrix):
-            return self.inner.divergence(X, A, B)
-        return sum(self.inner.divergence(part, A.blocks[i], B) for i, part in enumerate(X.parts()))
+        if isinstance(X, BlockedMatrix) and isinstance(A, BlockedFactor):
+            parts = enumerate(X.parts())
+            return sum(
+                self.inner.divergence(part, A.blocks[i], cast(Array, B)) for i, part in parts
+            )
+        return self.inner.divergence(X, cast(Array, A), cast(Array, B))
 
     def half_step(
-        self, X: Any, A: Any, B: Any, den: Any, *, weight: Any = None, also: Also | None = None,
-        plus: Plus | None = None, out: Any = None, gauge: bool = False,
+        self, X: Matrix, A: Factor, B: Factor, den: Array, *, weight: Array | None = None,
+        also: Also | None = None, plus: Plus | None = None, out: Factor | None = None,
+        gauge: bool = False,
     ) -> Step:  # fmt: skip
         """Return the update of H (n, r) block by block, or that of V (d, r) from all blocks."""
-        if not X.transposed:
-            return self._update_blocks(X, A, B, den, weight, plus, out, gauge)
-        terms = self._ratios(X, A, B)
+        assert isinstance(X, BlockedMatrix)
+        if isinstance(A, BlockedFactor):
+            new = A.empty_like() if out is None else cast(BlockedFactor, out)
+            return self._update_blocks(X, A, cast(Array, B), den, weight, plus, new, gauge)
+        terms = self._ratios(X, A, cast(BlockedFactor, B))
         if also is not None:
             ratio = self.inner.ratio_matmul(also.X, A, also.B)
             terms = chain(terms, [also.weight * ratio])
-        return self.inner.finish(A, self.inner.total(terms), den, out, gauge)
+        return self.inner.finish(A, self.inner.total(terms), den, cast("Array | None", out), gauge)
 
     def _update_blocks(
-        self, X: BlockedMatrix, A: BlockedFactor, B: Any, den: Any, weight: Any,
-        plus: Plus | None, out: BlockedFactor | None, gauge: bool,
+        self, X: BlockedMatrix, A: BlockedFactor, B: Array, den: Array, weight: Array | None,
+        plus: Plus | None, new: BlockedFactor, gauge: bool,
     ) -> Step:  # fmt: skip
-        new = A.empty_like() if out is None else out
         mass = worst = 0.0
+        S = None if plus is None else cast(BlockedCoefficients, plus.S)
         for i, (rows, part) in enumerate(zip(X.spans, X.parts(), strict=True)):
             block = A.blocks[i]
             step = self.inner.half_step(
                 part, block, B, den,
                 weight=None if weight is None else weight[rows],
-                plus=None if plus is None else plus._replace(S=plus.S.blocks[i]),
+                plus=None if plus is None or S is None else plus._replace(S=S.blocks[i]),
                 out=block if new is A else None, gauge=gauge,
             )  # fmt: skip
             new.blocks[i] = step.factor

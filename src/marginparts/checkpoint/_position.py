@@ -32,14 +32,14 @@ def noted(position: Position, release: Callable[[Any], Array]) -> Notes:
     factors = {"state": position.state}
     if momentum is not None:
         factors["before"] = momentum.before
-    if not position.looked:  # after a look it equals the state
+    if not position.checked:  # else it equals the state
         factors["good"] = position.good
     tree = {
         "iteration": position.iteration,
         "plain_until": position.plain_until,
         "begun": position.begun,
         "seconds": position.seconds,
-        "looked": position.looked,
+        "looked": position.checked,
         "stop": None if position.stop is None else position.stop.name,
         "history": [list(check) for check in position.history],
         "momentum": momentum and [float(getattr(momentum, k)) for k in ("least", "cap", "t", "b")],

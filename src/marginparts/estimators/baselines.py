@@ -17,8 +17,8 @@ from marginparts.losses.least_squares import LeastSquaresMap, squared_norm
 from marginparts.losses.lee2010 import Lee2010Problem
 from marginparts.losses.liu_wu2010 import LiuWu2010Problem
 from marginparts.solve.factorize import check_init, start_from
+from marginparts.solve.geometry import extreme_scale, tame_rows
 from marginparts.solve.loop import SOLVERS, Run, minimize
-from marginparts.solve.scaling import extreme_scale, tame_rows
 from marginparts.solve.start import uniform_rows
 from marginparts.validation import check_count, check_nonnegative, check_option
 

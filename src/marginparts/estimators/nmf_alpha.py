@@ -23,11 +23,11 @@ from marginparts.rows.dask import as_dask_rows
 from marginparts.solve.factorize import (
     check_init,
     factorize_path,
-    map_rows,
     margin_components,
     parts_of,
 )
 from marginparts.solve.loop import SOLVERS
+from marginparts.solve.map import map_rows
 from marginparts.svm.class_weights import ClassWeight, check_class_weight
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 

@@ -19,7 +19,8 @@ from marginparts._types import Array
 from marginparts.datasets import load_paper_data
 from marginparts.directions import find_directions
 from marginparts.experiments.protocol import draw_trial
-from marginparts.solve.factorize import factorize, map_rows, parts_of, start_from
+from marginparts.solve.factorize import factorize, parts_of, start_from
+from marginparts.solve.map import map_rows
 
 #: The data, its preparation, the share of labels and the split of the figure.
 DATA, PREPROCESSING, FRACTION, SPLIT = "mnist", "counts", 0.02, 0

@@ -25,8 +25,9 @@ from marginparts.experiments.climbing import COSTS, best_of, climb
 from marginparts.experiments.protocol import Codes, Scored, Trial, scores
 from marginparts.experiments.scoring import Board, Parts, Search, score_all
 from marginparts.labels import Labels
-from marginparts.solve.factorize import factorize, factorize_path, map_rows, parts_of, start_from
+from marginparts.solve.factorize import factorize, factorize_path, parts_of, start_from
 from marginparts.solve.geometry import gram_root
+from marginparts.solve.map import map_rows
 from marginparts.svm.transductive import transductive_weights
 
 #: What may be tried for the weight of the labels in NMF-alpha, and with S in its own units.

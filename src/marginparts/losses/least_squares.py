@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
-from marginparts._types import Array, State, Step
+from marginparts._types import Array, Data, Operator, Problem, State, Step
 from marginparts.backends._common import moved_ahead, multiplicative_step, safe_ratio
 
 
-def squared_norm(X: Any) -> float:
+def squared_norm(X: Data) -> float:
     """Return ``|X|^2`` in float64, of data before it is prepared."""
-    values = X.data if sp.issparse(X) else X
+    values = X if isinstance(X, np.ndarray) else X.data
     return float(np.sum(np.square(values, dtype=np.float64)))
 
 
-def squared_error(x_squared: float, X: Any, H: Array, V: Array) -> float:
+def squared_error(x_squared: float, X: Operator, H: Array, V: Array) -> float:
     """Return ``|X - H V'|^2 = |X|^2 - 2 <X V, H> + <V'V, H'H>``."""
     H, V = H.astype(np.float64, copy=False), V.astype(np.float64, copy=False)
     error = x_squared - 2 * np.sum((X @ V) * H) + np.sum((V.T @ V) * (H.T @ H))
     return max(float(error), 0.0)
 
 
-class MultiplicativeProblem:
+class MultiplicativeProblem(Problem):
     """What the models with a squared loss have in common: NumPy factors and no sweeps."""
-
-    can_sweep = False
-    default_solver = "mue"
 
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
         """Return a point ahead of a factor, for extrapolation."""

@@ -8,12 +8,12 @@ Only known entries of Y take part, so partly known multilabel rows are welcome.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Array, State, Step
+from marginparts._types import Array, Operator, State, Step
 from marginparts.backends._common import multiplicative_step
 from marginparts.losses.least_squares import MultiplicativeProblem, squared_error
 
@@ -36,7 +36,7 @@ class Lee2010Problem(MultiplicativeProblem):
     lam : float
     """
 
-    X: Any
+    X: Operator
     x_squared: float
     Y: Array
     known: Array

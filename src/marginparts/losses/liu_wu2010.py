@@ -10,11 +10,11 @@ never formed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from marginparts._types import Array, State, Step
+from marginparts._types import Array, Operator, State, Step
 from marginparts.backends._common import multiplicative_step
 from marginparts.losses.least_squares import MultiplicativeProblem
 
@@ -33,7 +33,7 @@ class LiuWu2010Problem(MultiplicativeProblem):
         ``|X|^2`` of the data itself.
     """
 
-    Xt: Any
+    Xt: Operator
     gram: Array
     x_squared: float
 

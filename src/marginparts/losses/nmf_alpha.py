@@ -9,21 +9,22 @@ or without S this is plain NMF. Letters and shapes: ``docs/notation.md``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar, cast
+from functools import cached_property, partial
+from typing import ClassVar
 
 import numpy as np
 
-from marginparts._types import Array, State, Step
-from marginparts.backends import Also, Backend, Plus, SweepingBackend
+from marginparts._types import Array, Matrix, Operator, Problem, State, Step
+from marginparts.backends import Also, Backend, Plus
 
 #: The share of its row's mass to which an entry of H is lifted from next to nothing.
 _LIFT = 1e-6
 
 
 @dataclass
-class NMFAlphaProblem:
+class NMFAlphaProblem(Problem):
     """What is constant in a run of NMF-alpha.
 
     Parameters
@@ -42,9 +43,9 @@ class NMFAlphaProblem:
     """
 
     backend: Backend
-    X: Any
-    S: Any = None
-    XS: Any = None
+    X: Matrix
+    S: Operator | None = None
+    XS: Matrix | None = None
     lam: float = 0.0
     sweeps: int = 1
     settled: float = 0.0
@@ -60,6 +61,7 @@ class NMFAlphaProblem:
     @cached_property
     def s(self) -> Array:
         """Row sums of S (n,)."""
+        assert self.S is not None
         sums: Array = self.S @ np.ones(self.S.shape[1])
         return sums
 
@@ -81,20 +83,36 @@ class NMFAlphaProblem:
         return "mue" if self.supervised else "cd"
 
     @property
-    def mended(self) -> int:
-        """How often rows of H were lost and found again; only a cluster loses any."""
-        return getattr(self.backend, "mended", 0)
+    def recovered(self) -> int:
+        """How often rows of H were lost and computed again; only a cluster loses any."""
+        return self.backend.recovered
 
     @property
     def can_sweep(self) -> bool:
         """Whether the backend has coordinate descent for this data."""
-        return isinstance(self.backend, SweepingBackend) and self.backend.can_sweep(self.X)
+        return self.backend.can_sweep(self.X)
 
     def update(
-        self, state: State, block: str, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return the new V (eq. 15) or the new H (eq. 16)."""
-        return self._step(self.backend.half_step, state, block, out=out, gauge=gauge)
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False,
+        step: Callable[..., Step] | None = None,
+    ) -> Step:  # fmt: skip
+        """Return the new V (eqs. 3 and 15) or the new H (eqs. 4 and 16).
+
+        ``step`` lowers the loss over one factor; it is the backend's half-step unless said.
+        """
+        step = partial(step or self.backend.half_step, out=out, gauge=gauge)
+        X, V, H, sums = self.X, state["V"], state["H"], self.backend.column_sums
+        if self.S is None or self.XS is None or not self.supervised:
+            if block == "V":
+                return step(X.T, V, H, sums(H))  # eq. 3
+            return step(X, H, V, sums(V))  # eq. 4
+        HS = self.margin_codes(H)
+        if block == "V":
+            den = sums(H) + self.lam * sums(HS)
+            return step(X.T, V, H, den, also=Also(self.XS.T, HS, self.lam))  # eq. 15
+        T = self.backend.ratio_matmul(self.XS, HS, V)
+        plus = Plus(self.S, T, self.lam)
+        return step(X, H, V, sums(V), weight=self.row_weight, plus=plus)  # eq. 16
 
     def sweep(
         self, state: State, block: str, out: Array | None = None, gauge: bool = False,
@@ -105,47 +123,25 @@ class NMFAlphaProblem:
         A ``bold`` one also lifts entries of H that the margin components ask for from next to
         nothing, from where the bounds would let them grow only slowly, or not at all from zero.
         """
-        return self._step(
-            cast(SweepingBackend, self.backend).sweep, state, block, out=out, gauge=gauge,
-            sweeps=self.sweeps, settled=self.settled, lift=_LIFT if bold else 0.0,
-        )  # fmt: skip
+        lift = _LIFT if bold else 0.0
+        step = partial(self.backend.sweep, sweeps=self.sweeps, settled=self.settled, lift=lift)
+        return self.update(state, block, out, gauge, step)
 
-    def _step(self, step: Any, state: State, block: str, **options: Any) -> Step:
-        """Lower the loss over one factor, by one of the backend's two ways."""
-        V, H = state["V"], state["H"]
-        update = self._step_V if block == "V" else self._step_H
-        result: Step = update(step, V, H, **options)
-        return result
-
-    def margin_codes(self, H: Array) -> Any:
+    def margin_codes(self, H: Array) -> Array:
         """Return HS (2p, r): the codes of the margin components."""
-        return self.S.T @ H
-
-    def _step_V(self, step: Any, V: Array, H: Array, **options: Any) -> Any:
-        column_sums = self.backend.column_sums
-        if not self.supervised:
-            return step(self.X.T, V, H, column_sums(H), **options)  # eq. 3
-        HS = self.margin_codes(H)
-        den = column_sums(H) + self.lam * column_sums(HS)
-        also = Also(self.XS.T, HS, self.lam)
-        return step(self.X.T, V, H, den, also=also, **options)  # eq. 15
-
-    def _step_H(self, step: Any, V: Array, H: Array, **options: Any) -> Any:
-        u = self.backend.column_sums(V)
-        if not self.supervised:
-            return step(self.X, H, V, u, **options)  # eq. 4
-        T = self.backend.ratio_matmul(self.XS, self.margin_codes(H), V)
-        plus = Plus(self.S, T, self.lam)
-        return step(self.X, H, V, u, weight=self.row_weight, plus=plus, **options)  # eq. 16
+        assert self.S is not None
+        HS: Array = self.S.T @ H
+        return HS
 
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
         """Return a point ahead of a factor, for extrapolation."""
-        return self.backend.ahead(now, before, b, least)
+        point: Array = self.backend.ahead(now, before, b, least)
+        return point
 
     def loss(self, state: State) -> float:
         """Return ``D(X, H V') + lam * D(XS, HS V')`` (eq. 14)."""
         V, H = state["V"], state["H"]
         loss = self.backend.divergence(self.X, H, V)  # eq. 2
-        if self.supervised:
+        if self.XS is not None and self.supervised:
             loss += self.lam * self.backend.divergence(self.XS, self.margin_codes(H), V)
         return loss

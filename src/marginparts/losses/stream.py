@@ -16,9 +16,8 @@ lowers it as those of NMF-alpha do. ``docs/online.md`` has the derivation.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -41,44 +40,44 @@ class StreamProblem(NMFAlphaProblem):
     HS_past : (2p, r) factor, or None where no labeled row is gone
     """
 
-    A: Any = None
-    B: Any = None
-    HS_past: Any = None
+    A: Array | None = None
+    B: Array | None = None
+    HS_past: Array | None = None
 
     @property
     def can_sweep(self) -> bool:
         """There is no coordinate descent on a past."""
         return False
 
-    @cached_property
-    def past_sums(self) -> Any:
-        """B (r,) in float64, where the backend keeps its sums."""
-        return self.backend.column_sums(self.B)
-
-    def margin_codes(self, H: Array) -> Any:
+    def margin_codes(self, H: Array) -> Array:
         """Return HS (2p, r), rows that are gone included."""
         HS = super().margin_codes(H)
         return HS if self.HS_past is None else HS + self.HS_past
 
-    def _step_V(self, step: Any, V: Array, H: Array, **options: Any) -> Any:
-        """Return ``(A + V * numerator) / (B + denominator)``; a violation is not told."""
-        if self.A is None:
-            return super()._step_V(step, V, H, **options)
-        column_sums = self.backend.column_sums
-        options["gauge"] = False
-        den = self.past_sums + column_sums(H)
-        if self.supervised:
+    def update(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False,
+        step: Callable[..., Step] | None = None,
+    ) -> Step:  # fmt: skip
+        """Return the new H, or the new V = (A + V * numerator) / (B + denominator).
+
+        The violation of a V with a past is not told.
+        """
+        if block == "H" or self.A is None or self.B is None:
+            return super().update(state, block, out, gauge)
+        V, H, sums, also = state["V"], state["H"], self.backend.column_sums, None
+        den = sums(self.B) + sums(H)
+        if self.XS is not None and self.supervised:
             HS = self.margin_codes(H)
-            den = den + self.lam * column_sums(HS)
-            options["also"] = Also(self.XS.T, HS, self.lam)
-        V = step(self.X.T, V, H, den, **options).factor
+            den = den + self.lam * sums(HS)
+            also = Also(self.XS.T, HS, self.lam)
+        V = self.backend.half_step(self.X.T, V, H, den, also=also, out=out).factor
         V += self.A / (den + (den == 0))  # 0 / 0 is 0, as everywhere
         return Step(V)
 
     def loss(self, state: State) -> float:
         """Return the loss at the head of this module."""
         loss = super().loss(state)
-        if self.A is None:
+        if self.A is None or self.B is None:
             return loss
         r = self.A.shape[1]
         A, V = (

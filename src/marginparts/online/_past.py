@@ -14,7 +14,7 @@ from marginparts.backends import Backend
 from marginparts.backends._common import column_sums
 from marginparts.online._learner import own_directions
 from marginparts.online._rows import Rows
-from marginparts.solve.factorize import map_rows
+from marginparts.solve.map import map_rows
 
 #: Updates that map a past into other parts.
 _RECODE = 20

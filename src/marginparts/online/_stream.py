@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array
-from marginparts.backends import Backend, get_backend
+from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends._common import column_sums
 from marginparts.labels import Labels
 from marginparts.losses.stream import StreamProblem
@@ -22,9 +22,10 @@ from marginparts.online._learner import directions_of, learn
 from marginparts.online._past import Past, scaled_margins
 from marginparts.online._rows import Rows
 from marginparts.online._view import View
-from marginparts.solve.factorize import map_rows, parts_of, start_from, work_of
+from marginparts.solve.factorize import parts_of, start_from
+from marginparts.solve.geometry import extreme_scale
 from marginparts.solve.loop import minimize
-from marginparts.solve.scaling import extreme_scale
+from marginparts.solve.map import map_rows
 
 #: The parts begin anew when the labels at hand have grown by this factor or have a new class, as
 #: long as the past has no more than so many times the mass of the rows at hand.

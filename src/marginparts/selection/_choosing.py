@@ -31,8 +31,9 @@ from marginparts.selection._notes import choice_notes, read_choice
 from marginparts.selection._race import Race
 from marginparts.selection._settings import Grid, default_for
 from marginparts.selection.folds import enough_labels, folds_of
-from marginparts.solve.factorize import map_rows, map_rows_each, parts_of
+from marginparts.solve.factorize import parts_of
 from marginparts.solve.geometry import gram_root
+from marginparts.solve.map import map_rows, map_rows_each
 
 logger = logging.getLogger("marginparts")
 

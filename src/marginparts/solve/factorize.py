@@ -1,24 +1,24 @@
-"""The method as two functions: `nmf_alpha` finds parts, `map_rows` expresses samples in them."""
+"""The method as a function: `nmf_alpha` finds the parts of some data (`map` has the other half)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Callback, Result
-from marginparts.backends import Backend, get_backend
-from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
+from marginparts._types import Array, Callback, Data, Result, Seed
+from marginparts.backends import Backend, get_backend, work_of
+from marginparts.backends._common import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.labels import Labels
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
-from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
+from marginparts.rows.base import Elsewhere, Given, OutOfCore, Rows, at_hand
 from marginparts.rows.dask import as_dask_rows
-from marginparts.solve.loop import SOLVERS, WARM_UP, Keeper, Run, minimize
-from marginparts.solve.scaling import extreme_balance, extreme_scale, tame_rows
+from marginparts.solve.geometry import extreme_balance, extreme_scale
+from marginparts.solve.loop import SOLVERS, Keeper, Run, minimize
 from marginparts.solve.start import NNDSVD, filled_start, label_start, nndsvd_start, random_start
 from marginparts.validation import (
     check_count,
@@ -32,22 +32,21 @@ from marginparts.validation import (
     seed_of,
 )
 
-#: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
-_CHUNK = 1 << 23
+Init: TypeAlias = str | tuple[Array, Array]
 
 
 def nmf_alpha(
-    X: Any,
+    X: Given,
     n_components: int,
     *,
-    S: Any = None,
+    S: Given | None = None,
     lam: float = 1.0,
-    init: Any = "random",
+    init: Init = "random",
     solver: str = "auto",
     max_iter: int = 200,
     tol: float = 1e-4,
     backend: str | Backend = "auto",
-    random_state: Any = None,
+    random_state: Seed = None,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
 ) -> Result:
@@ -104,28 +103,26 @@ def nmf_alpha(
     """
     lam = check_nonnegative(lam, "lam")
     X = as_dask_rows(X)
-    if isinstance(X, Elsewhere):
-        r = _check_run(X, n_components, solver, max_iter, tol)
-    else:
-        X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha")
-    if S is not None:
-        S = check_directions(S, X.shape[0], X.dtype)
+    if not isinstance(X, Elsewhere):
+        X = _checked(X, "nmf_alpha")
+    r = _check_run(X, n_components, solver, max_iter, tol)
+    directions = None if S is None else check_directions(S, X.shape[0], X.dtype)
     with (
-        at_hand(X, r, solver) as X,
+        at_hand(X, r, solver) as rows,
         logbook_of(
             checkpoint, "nmf_alpha", seed_of(random_state), any_seed=random_state is None,
-            X=X, S=S, n_components=r, lam=lam, init=init, solver=solver, max_iter=max_iter,
-            tol=tol,
+            X=rows, S=directions, n_components=r, lam=lam, init=init, solver=solver,
+            max_iter=max_iter, tol=tol,
         ) as logbook,
     ):  # fmt: skip
-        H, V = start_from(init, X, r, logbook.seed)
+        H, V = start_from(init, rows, r, logbook.seed)
         return factorize(
-            X, H, V, S=S, lam=lam, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
-            callback=callback, logbook=logbook,
+            rows, H, V, S=directions, lam=lam, solver=solver, max_iter=max_iter, tol=tol,
+            backend=backend, callback=callback, logbook=logbook,
         )  # fmt: skip
 
 
-def check_init(init: Any, X: Any, r: int) -> None:
+def check_init(init: Init, X: Rows, r: int) -> None:
     """Refuse a start that is not known or does not fit the data."""
     if isinstance(init, str):
         check_option(init, "init", ("auto", "random", *NNDSVD))
@@ -134,7 +131,7 @@ def check_init(init: Any, X: Any, r: int) -> None:
 
 
 def start_from(
-    init: Any, X: Any, r: int, random_state: Any, labels: Labels | None = None
+    init: Init, X: Rows, r: int, random_state: Seed, labels: Labels | None = None
 ) -> tuple[Array, Array]:
     """Return a start ``(H, V)`` by name, or check the one given.
 
@@ -152,18 +149,18 @@ def start_from(
 
 
 def nmf_alpha_path(
-    X: Any,
+    X: Given,
     n_components: int,
     *,
-    S: Any,
+    S: Given,
     lams: Iterable[float],
-    init: Any = "random",
+    init: Init = "random",
     solver: str = "auto",
     max_iter: int = 200,
     warm_iter: int = 40,
     tol: float = 1e-4,
     backend: str | Backend = "auto",
-    random_state: Any = None,
+    random_state: Seed = None,
     callback: Callback | None = None,
 ) -> list[Result]:
     """Factorize for several weights of the margin components, each from where the last one ended.
@@ -196,28 +193,29 @@ def nmf_alpha_path(
     [(3, 2), (3, 2), (3, 2)]
     """
     lams = [check_nonnegative(lam, "lams") for lam in lams]
-    X, r = _check_problem(X, n_components, solver, max_iter, tol, "nmf_alpha_path")
+    data = _checked(X, "nmf_alpha_path")
+    r = _check_run(data, n_components, solver, max_iter, tol)
     check_count(warm_iter, "warm_iter")
-    S = check_directions(S, X.shape[0], X.dtype)
-    H, V = start_from(init, X, r, random_state)
+    directions = check_directions(S, data.shape[0], data.dtype)
+    H, V = start_from(init, data, r, random_state)
     path = factorize_path(
-        X, H, V, S=S, lams=lams, solver=solver, max_iter=max_iter, warm_iter=warm_iter, tol=tol,
-        backend=backend, callback=callback,
+        data, H, V, S=directions, lams=lams, solver=solver, max_iter=max_iter,
+        warm_iter=warm_iter, tol=tol, backend=backend, callback=callback,
     )  # fmt: skip
     found = dict(path)
     return [found[lam] for lam in lams]
 
 
-def _check_problem(
-    X: Any, n_components: Any, solver: Any, max_iter: Any, tol: Any, who: str
-) -> tuple[Any, int]:
-    """Refuse what cannot be meant; return trusted data and the rank."""
-    X = check_matrix(X, who)
-    check_mass(X, who)
-    return X, _check_run(X, n_components, solver, max_iter, tol)
+def _checked(X: Given, who: str) -> Data:
+    """Return trusted data that is not all zero."""
+    data = check_matrix(X, who)
+    check_mass(data, who)
+    return data
 
 
-def _check_run(X: Any, n_components: Any, solver: Any, max_iter: Any, tol: Any) -> int:
+def _check_run(
+    X: Rows | Elsewhere, n_components: int, solver: str, max_iter: int, tol: float
+) -> int:
     """Refuse options that cannot be meant; return the rank."""
     r = check_rank(n_components, X.shape)
     check_option(solver, "solver", SOLVERS)
@@ -226,18 +224,18 @@ def _check_run(X: Any, n_components: Any, solver: Any, max_iter: Any, tol: Any) 
     return r
 
 
-def factorize(X: Any, H: Array, V: Array, *, lam: float = 0.0, **options: Any) -> Result:
+def factorize(X: Rows, H: Array, V: Array, *, lam: float = 0.0, **options: Any) -> Result:
     """`nmf_alpha` on trusted data from a given start."""
     ((_, result),) = factorize_path(X, H, V, lams=(lam,), **options)
     return result
 
 
 def factorize_path(
-    X: Any,
+    X: Rows,
     H: Array,
     V: Array,
     *,
-    S: Any = None,
+    S: Data | None = None,
     lams: Iterable[float],
     solver: str = "auto",
     max_iter: int = 200,
@@ -269,7 +267,7 @@ def factorize_path(
     for lam in sorted(set(lams), reverse=True):
         problem.lam = lam
         run = minimize(
-            recorded(kernels, problem),
+            kernels.adapted(problem),
             {"V": kernels.factor(V), "H": kernels.factor(H, rows_of=problem.X)},
             solver=solver, max_iter=max_iter, tol=tol, callback=callback,
             keeper=None if logbook is None else _keeper(logbook, problem, r),
@@ -280,14 +278,11 @@ def factorize_path(
         yield lam, _as_result(run, found_V, found_H, scale, balance, XS)
 
 
-def kernels_for(X: Any, r: int, backend: str | Backend) -> Backend:
+def kernels_for(X: Rows, r: int, backend: str | Backend) -> Backend:
     """Return the backend for some data; what is not in memory brings its own around it."""
     if isinstance(X, OutOfCore):
-        around: Backend = X.kernels(backend, r)
-        return around
-    kernels = get_backend(backend, work_of(X, r))
-    suited = getattr(kernels, "suited_to", None)
-    return kernels if suited is None else suited(X, r)
+        return X.kernels(backend, r)
+    return get_backend(backend, work_of(X, r)).suited_to(X, r)
 
 
 def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper | None:
@@ -304,18 +299,7 @@ def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper | None
     return logbook.keeper(run, lambda A: np.asarray(kernels.release(A, r)), factor)
 
 
-def recorded(kernels: Backend, problem: NMFAlphaProblem) -> Any:
-    """Return the problem, or what a backend makes of it whose launches are dear."""
-    record = getattr(kernels, "recorded", None)
-    return problem if record is None else record(problem)
-
-
-def work_of(X: Any, r: int) -> int:
-    """Return the multiplications of one pass over the data."""
-    return int(X.nnz if hasattr(X, "nnz") else X.size) * r
-
-
-def margin_components(S: Any, X: Any) -> Any:
+def margin_components(S: Data, X: Rows) -> Data:
     """Return ``XS = S.T @ X`` (2p, d): the components w+ and w- (eq. 10); sparse when X is."""
     XS = X.transposed_product(S) if isinstance(X, OutOfCore) else S.T @ X
     if not sp.issparse(XS):
@@ -330,65 +314,8 @@ def parts_of(V: Array) -> Array:
     return safe_ratio(V.T, column_sums(V)[:, None].astype(V.dtype))
 
 
-def map_rows(X: Any, V: Array, n_iter: int | None, backend: str | Backend = "auto") -> Array:
-    """Solve for H with V frozen: eq. 4 from a flat start, a fixed number of times.
-
-    Each row of H depends on its own row of X alone.
-
-    Parameters
-    ----------
-    X : (n, d) trusted array or CSR
-    V : (d, r)
-    n_iter : int or None
-        None goes on to the optimum, by coordinate descent where the backend has it.
-    backend : str
-
-    Returns
-    -------
-    H : (n, r)
-    """
-    return map_rows_each(X, V, [n_iter], backend)[0]
-
-
-def map_rows_each(
-    X: Any, V: Array, counts: Sequence[int | None], backend: str | Backend = "auto"
-) -> list[Array]:
-    """`map_rows` for increasing numbers of updates, each going on from the one before."""
-    n, r = X.shape[0], V.shape[1]
-    kernels = get_backend(backend, work_of(X, r))
-    X, scale = tame_rows(X)
-    # flat: every part explains the same share; the first step sets each row's mass
-    flat = inverse_or_zero(column_sums(V), V.dtype)
-    V = kernels.factor(V)
-    maps = [np.empty((n, r), flat.dtype) for _ in counts]
-    step = max(1, _CHUNK // r)
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
-        problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=3e-4)
-        replayed = recorded(kernels, problem)
-        H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0), rows_of=problem.X)
-        done = 0
-        for count, out in zip(counts, maps, strict=True):
-            solver, updates = ("mu", count - done) if count else _to_the_optimum(problem)
-            run = minimize(
-                replayed, {"V": V, "H": H}, solver=solver, max_iter=updates, frozen=("V",),
-                watch=False,
-            )  # fmt: skip
-            H, done = run.state["H"], count or done
-            out[rows] = kernels.release(H, r)
-    if scale is not None:
-        for H in maps:
-            H *= scale[:, None]
-    return maps
-
-
-def _to_the_optimum(problem: NMFAlphaProblem) -> tuple[str, int]:
-    """Return a solver and a number of iterations that bring every row close to its optimum."""
-    return ("cd", WARM_UP + 4) if problem.can_sweep else ("mu", 400)
-
-
 def _as_result(
-    run: Run, V: Array, H: Array, scale: float, balance: float, XS: Any = None
+    run: Run, V: Array, H: Array, scale: float, balance: float, XS: Data | None = None
 ) -> Result:
     """Undo the scaling: the divergence grows with the data."""
     history = [check._replace(loss=check.loss * scale) for check in run.history]

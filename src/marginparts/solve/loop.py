@@ -14,11 +14,12 @@ One iteration updates each factor of a problem once, in the problem's order. Thr
     iteration costs a few times as much, gets much further, and ends in better minima, with zeros
     in the factors. It needs a problem with a `sweep`; without one, ``mue`` is used.
 
-From an extrapolated point a rise is rare but possible, so every look at the loss is a safeguard:
-after a rise the run goes back to the last good point and takes plain steps until the next look.
+From an extrapolated point a rise is rare but possible, so every evaluation of the loss is a
+safeguard: after a rise the run goes back to the last good point and takes plain steps until the
+next evaluation.
 
-Where a part of a factor was lost and had to be found again (a worker of a cluster died), the loss
-may be higher than before. Then the run goes on from what there is, as from a new start.
+Where a part of a factor was lost and had to be computed again (a worker of a cluster died), the
+loss may be higher than before. Then the run goes on from what there is, as from a new start.
 
 Freezing a factor (`transform` freezes V) leaves its update out; nothing else changes.
 
@@ -31,15 +32,25 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from marginparts._types import Array, Callback, Check, Problem, Progress, State, Step, Stop
+from marginparts._types import (
+    Array,
+    Callback,
+    Check,
+    Factor,
+    Problem,
+    Progress,
+    State,
+    Step,
+    Stop,
+)
 
 logger = logging.getLogger("marginparts")
 
@@ -52,7 +63,7 @@ WINDOW = 10
 #: With many more of them the sweeps end in worse minima.
 WARM_UP = 3
 
-#: Below this number of factor entries a look at the loss costs next to nothing.
+#: Below this number of factor entries an evaluation of the loss costs next to nothing.
 _SMALL = 200_000
 
 
@@ -96,8 +107,9 @@ class Position:
     """Where a run is: all that it needs to go on.
 
     ``good`` is a copy of the last state that was found good, for runs that may have to go back; it
-    is empty for others. After a look (``looked``) it equals the state. ``begun`` is the iteration
-    from which losses are compared, and ``mended`` how often something was lost and found by then.
+    is empty for others. Where the loss was just evaluated (``checked``) it equals the state.
+    ``begun`` is the iteration from which losses are compared, and ``recovered`` how often something
+    had been lost and computed again by then.
     """
 
     state: State
@@ -107,9 +119,9 @@ class Position:
     iteration: int = 0
     plain_until: int = 0
     seconds: float = 0.0
-    looked: bool = True
+    checked: bool = True
     stop: Stop | None = None
-    mended: int = 0
+    recovered: int = 0
     begun: int = 0
 
     def keep(self) -> None:
@@ -175,42 +187,44 @@ def minimize(
         The run ends when the loss fell by at most ``tol`` (relative) over `WINDOW` iterations, or
         when the residual is at most ``tol``; 0 runs all iterations.
     callback : callable or None
-        Called with a `Progress` at each look at the loss; a true answer ends the run.
+        Called with a `Progress` at each loss evaluation; a true answer ends the run.
     frozen : collection of str
         Factors that keep their value.
     watch : bool
-        Without it a run takes plain steps, never looks at the loss and does all its iterations.
+        Without it a run takes plain steps, never evaluates the loss and does all its iterations.
     keeper : Keeper or None
         Shown the position after each iteration of a run that is watched.
 
     Returns
     -------
     Run
-        With losses that never rise, unless something was lost and found again.
+        With losses that never rise, unless something was lost and computed again.
     """
     asked, solver = solver, chosen(solver, problem)
     logger.info("solver %s%s", solver, "" if asked == solver else f" (for {asked!r})")
     blocks = [block for block in problem.blocks if block not in frozen]
     if not watch:
         for iteration in range(1, max_iter + 1):
-            state, _ = _iterate(problem, state, blocks, _step(problem, solver, iteration))
+            step = _step(problem, solver, iteration)
+            for block in blocks:
+                state = {**state, block: step(state, block, out=state[block]).factor}
         return Run(state, [], max_iter, Stop.MAX_ITER, solver)
 
     at = keeper.resume() if keeper is not None else None
     if at is None:
         at = _beginning(problem, state, blocks, solver)
-    every = _looks_every(at.state, solver)
-    at.mended = _mended(problem)
+    every = _check_every(at.state, solver)
+    at.recovered = problem.recovered
     began = time.perf_counter() - at.seconds
     while at.stop is None and at.iteration < max_iter:
         at.iteration += 1
-        at.looked = at.iteration % every == 0 or at.iteration == max_iter
+        at.checked = at.iteration % every == 0 or at.iteration == max_iter
         ahead = at.momentum if at.iteration > at.plain_until else None
         step = _step(problem, solver, at.iteration, bold=ahead is not None)
-        at.state, residual = _iterate(problem, at.state, blocks, step, ahead, gauge=at.looked)
-        loss = problem.loss(at.state) if at.looked else math.nan
+        at.state, residual = _iterate(problem, at.state, blocks, step, ahead, gauge=at.checked)
+        loss = problem.loss(at.state) if at.checked else math.nan
         at.seconds = time.perf_counter() - began
-        if at.looked:
+        if at.checked:
             rose = _judge(problem, at, loss, residual, every)
             # a step ahead that failed is no reason to stop before a plain one was tried
             if not rose or ahead is None:
@@ -221,7 +235,7 @@ def minimize(
             if at.stop is None and at.iteration == max_iter:
                 at.stop = Stop.MAX_ITER
         if keeper is not None and keeper.offer(at) and at.stop is None:
-            if not at.looked:
+            if not at.checked:
                 _judge(problem, at, problem.loss(at.state), math.nan, every)
             at.stop = Stop.INTERRUPTED
     return Run(at.state, at.history, at.iteration, at.stop or Stop.MAX_ITER, solver)
@@ -235,16 +249,11 @@ def _beginning(problem: Problem, state: State, blocks: list[str], solver: str) -
     return Position(state, [first], momentum, good)
 
 
-def _mended(problem: Problem) -> int:
-    """Return how often something that a problem had lost was found again; most lose nothing."""
-    return int(getattr(problem, "mended", 0))
-
-
 def _judge(problem: Problem, at: Position, loss: float, residual: float, every: int) -> bool:
     """Keep the state, or go back to the last good one if the loss rose; say whether it did."""
-    if at.mended != _mended(problem):
+    if at.recovered != problem.recovered:
         # the last good state is not what it was: there is nothing better to go back to
-        at.mended, at.begun = _mended(problem), at.iteration
+        at.recovered, at.begun = problem.recovered, at.iteration
         if at.momentum is not None:
             at.momentum.restart()
     elif at.momentum is None and math.isnan(loss):
@@ -265,7 +274,7 @@ def _judge(problem: Problem, at: Position, loss: float, residual: float, every: 
     return False
 
 
-def _step(problem: Any, solver: str, iteration: int, bold: bool = False) -> Any:
+def _step(problem: Problem, solver: str, iteration: int, bold: bool = False) -> Callable[..., Step]:
     """Return the function that updates a factor in one iteration."""
     if solver != "cd" or iteration <= WARM_UP:
         return problem.update
@@ -276,7 +285,7 @@ def _iterate(
     problem: Problem,
     state: State,
     blocks: list[str],
-    step: Any,
+    step: Callable[..., Step],
     momentum: Momentum | None = None,
     gauge: bool = False,
 ) -> tuple[State, float]:
@@ -290,7 +299,7 @@ def _iterate(
     for block in blocks:
         out = points.get(block) if momentum is not None else state[block]  # else in place
         point = {**state, block: points[block]} if block in points else state
-        result: Step = step(point, block, out=out, gauge=gauge)
+        result = step(point, block, out=out, gauge=gauge)
         state = {**state, block: result.factor}
         residual = max(residual, result.violation or 0.0)
     return state, residual
@@ -314,8 +323,8 @@ def _points_ahead(
     return points
 
 
-def _looks_every(state: State, solver: str) -> int:
-    """Iterations between looks: a logarithm is dear, and a sweep is worth several updates."""
+def _check_every(state: State, solver: str) -> int:
+    """Iterations between loss evaluations: a logarithm is dear, a sweep is worth many updates."""
     if sum(math.prod(factor.shape) for factor in state.values()) < _SMALL:
         return 1
     return WINDOW // 2 if solver == "cd" else WINDOW
@@ -325,15 +334,15 @@ def _nonzeros(state: State) -> dict[str, int]:
     return {block: _count(factor) for block, factor in state.items()}
 
 
-def _count(factor: Any) -> int:
+def _count(factor: Factor) -> int:
     """Count the nonzeros of an array, of a tensor on a GPU, or of a factor in blocks."""
     if isinstance(factor, np.ndarray):
         return int(np.count_nonzero(factor))  # without a temporary
-    return int(factor.count_nonzero())
+    return int(factor.count_nonzero())  # type: ignore[attr-defined]
 
 
 def _reason_to_stop(at: Position, tol: float) -> Stop | None:
-    """Compare the last good look at the loss with the one a window ago."""
+    """Compare the last good loss with the one a window ago."""
     now = at.history[-1]
     if tol <= 0:
         return None

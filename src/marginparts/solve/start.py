@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from marginparts._types import Array
+from marginparts._types import Array, Data, Seed
 from marginparts.backends._common import least_entry, tiny
 from marginparts.labels import Labels, encode_labels
-from marginparts.rows.base import OutOfCore, RowsOnDemand, made_by_rows
+from marginparts.rows.base import Given, OutOfCore, Rows, RowsOnDemand, made_by_rows
 from marginparts.validation import check_count, check_mass, check_matrix, seed_of
 
 NNDSVD = ("nndsvda", "nndsvdar")
@@ -28,7 +28,7 @@ NNDSVD = ("nndsvda", "nndsvdar")
 #: The share of noise in a start from labels: breaks ties, and keeps every entry positive.
 _NOISE = 0.1
 
-#: Numbers that are looked at a time where a start is checked.
+#: Numbers that are compared at a time where a start is checked.
 _CHUNK = 1 << 22
 
 
@@ -53,12 +53,12 @@ def uniform_rows(seed: int, stream: int, shape: tuple[int, int], first: int = 0)
     return numbers
 
 
-def mean_entry(X: Any) -> float:
+def mean_entry(X: Rows) -> float:
     """Mean of all entries, zeros included."""
     return float(X.sum(dtype=np.float64)) / (X.shape[0] * X.shape[1])
 
 
-def random_start(X: Any, n_components: int, seed: int) -> tuple[Array, Array]:
+def random_start(X: Rows, n_components: int, seed: int) -> tuple[Array, Array]:
     """Return uniform factors with the mean of X.
 
     Parameters
@@ -78,7 +78,7 @@ def random_start(X: Any, n_components: int, seed: int) -> tuple[Array, Array]:
     return H, V.astype(X.dtype)
 
 
-def nndsvd_start(X: Any, n_components: int, seed: int, variant: str) -> tuple[Array, Array]:
+def nndsvd_start(X: Rows, n_components: int, seed: int, variant: str) -> tuple[Array, Array]:
     """Return the nonnegative double SVD (Boutsidis & Gallopoulos 2008) with its zeros filled.
 
     Zeros become small: a hundredth of the random start's mean with ``"nndsvda"``, a hundredth of
@@ -106,7 +106,7 @@ def nndsvd_start(X: Any, n_components: int, seed: int, variant: str) -> tuple[Ar
     return H, V
 
 
-def filled_start(X: Any, H: Any, V: Array) -> tuple[Any, Array]:
+def filled_start(X: Rows, H: Array | RowsOnDemand, V: Array) -> tuple[Any, Array]:
     """Return a start without zeros where the data needs a fit, with a warning where it had them.
 
     A positive entry of X with a fit of zero has an infinite loss, and no update brings it back. The
@@ -134,7 +134,7 @@ def filled_start(X: Any, H: Any, V: Array) -> tuple[Any, Array]:
     return _raised(H, rows, scale), _raised(V, columns, scale)
 
 
-def _unexplained(X: Any, H: Array, V: Array) -> Iterator[tuple[Array, Array]]:
+def _unexplained(X: Rows, H: Array, V: Array) -> Iterator[tuple[Array, Array]]:
     """Yield the rows and columns of positive entries without a fit, some samples at a time."""
     floor, least = tiny(V.dtype), least_entry(V.dtype)
     step = max(_CHUNK // max(X.shape[1], V.shape[1]), 1)
@@ -149,7 +149,7 @@ def _unexplained(X: Any, H: Array, V: Array) -> Iterator[tuple[Array, Array]]:
             yield i[missed], j[missed]
 
 
-def _raised(factor: Array, rows: Any, scale: float) -> Array:
+def _raised(factor: Array, rows: Array, scale: float) -> Array:
     """Return a factor with some rows at a hundredth of its mean at least, or of a random one's."""
     factor, rows = factor.copy(), np.unique(rows)
     fill = 0.01 * (float(factor.mean(dtype=np.float64)) or scale)
@@ -157,7 +157,9 @@ def _raised(factor: Array, rows: Any, scale: float) -> Array:
     return factor
 
 
-def class_start(X: Any, y: Any, n_components: int, random_state: Any = None) -> tuple[Array, Array]:
+def class_start(
+    X: Given, y: ArrayLike, n_components: int, random_state: Seed = None
+) -> tuple[Array, Array]:
     """Return a start ``(H, V)`` with V from the centroids of each class's labeled samples.
 
     Each class gets r // c columns: its mean when that is one, its own samples when it has no more
@@ -185,13 +187,15 @@ def class_start(X: Any, y: Any, n_components: int, random_state: Any = None) -> 
     >>> V.argmax(axis=0)
     array([0, 1])
     """
-    X = check_matrix(X, "class_start")
-    check_mass(X, "class_start")
-    labels = encode_labels(y, X.shape[0])
-    return label_start(X, labels, check_count(n_components, "n_components"), seed_of(random_state))
+    data = check_matrix(X, "class_start")
+    check_mass(data, "class_start")
+    labels = encode_labels(y, data.shape[0])
+    return label_start(
+        data, labels, check_count(n_components, "n_components"), seed_of(random_state)
+    )
 
 
-def label_start(X: Any, labels: Labels, r: int, seed: int) -> tuple[Array, Array]:
+def label_start(X: Rows, labels: Labels, r: int, seed: int) -> tuple[Array, Array]:
     """`class_start` on trusted data."""
     d = X.shape[1]
     V = uniform_rows(seed, 1, (d, r)) / d
@@ -207,7 +211,7 @@ def label_start(X: Any, labels: Labels, r: int, seed: int) -> tuple[Array, Array
     return H, V.astype(X.dtype)
 
 
-def _centroids(X: Any, groups: list[NDArray[np.intp]], r: int, seed: int) -> list[Array]:
+def _centroids(X: Rows, groups: list[NDArray[np.intp]], r: int, seed: int) -> list[Array]:
     """At most r centroids, the same number for each class."""
     groups = [rows for rows in groups if len(rows)]
     # the best known classes first, should there be fewer columns; never by the classes' names
@@ -218,7 +222,7 @@ def _centroids(X: Any, groups: list[NDArray[np.intp]], r: int, seed: int) -> lis
     return [centroid for rows in groups for centroid in _class_centroids(X[rows], each, seed)]
 
 
-def _class_centroids(X: Any, k: int, seed: int) -> list[Array]:
+def _class_centroids(X: Data, k: int, seed: int) -> list[Array]:
     """Return at most k centroids of the rows of one class."""
     if k == 1:
         return [np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()]

@@ -11,28 +11,38 @@ coordinate of all of them is a run of numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from marginparts.backends.cpu._emit import I32, I64, Emit
+from marginparts.backends.cpu._emit import (
+    I32,
+    I64,
+    Args,
+    Context,
+    Emit,
+    Intrinsic,
+    Numbers,
+    Scalar,
+    emitted,
+)
 
 
 @intrinsic
 def transpose(
-    typing: Any, tile: Any, stride: Any, p: Any, B: Any, line: Any, indices: Any, lo: Any, last: Any
-) -> Any:
+    typing: Context, tile: Numbers, stride: Scalar, p: Scalar, B: Numbers, line: Scalar, indices:
+    Numbers, lo: Scalar, last: Scalar,
+) -> Intrinsic:  # fmt: skip
     """Copy one line of some rows of B to a tile, by columns.
 
     For one line's width of nonzeros from p on, ``tile[k * stride + p + q]`` becomes
     ``B[indices[min(lo + p + q, last)], line * width + k]``.
     """
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, B.dtype)
+    def code(emit: Emit, args: Args) -> None:
+        context, builder = emit.context, emit.builder
         tile_value, stride, p, B_value, line, indices_value, lo, last = args
         width = emit.width
         view = context.make_array(indices)(context, builder, indices_value)
@@ -67,24 +77,24 @@ def transpose(
         for k, vector in enumerate(vectors):
             offset = builder.add(builder.mul(ir.Constant(I64, k), stride), p)
             emit.store(vector, emit.at(start, offset))
-        return emit.nothing()
 
     i64 = types.int64
-    return types.void(tile, i64, i64, B, i64, indices, i64, i64), code
+    return types.void(tile, i64, i64, B, i64, indices, i64, i64), emitted(B.dtype, code)
 
 
 @intrinsic
 def move_and_sum(
-    typing: Any, x: Any, fit: Any, tile: Any, b: Any, moved: Any, delta: Any, m: Any
-) -> Any:
+    typing: Context, x: Numbers, fit: Numbers, tile: Numbers, b: Scalar, moved: Scalar, delta:
+    Scalar, m: Scalar,
+) -> Intrinsic:  # fmt: skip
     """Finish the last coordinate's move and sum up the next one's.
 
     Adds ``delta * tile[moved:]`` to ``fit`` and returns the sums of ``x z`` and ``x z^2`` with
     ``z = tile[b:] / fit``, all over the first m entries, m a multiple of the line's width.
     """
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, x.dtype)
+    def code(emit: Emit, args: Args) -> list[ir.Value]:
+        builder = emit.builder
         x_start, tile_start = emit.flat(x, args[0]), emit.flat(tile, args[2])
         sums = [cgutils.alloca_once(builder, emit.line) for _ in range(2)]
         for held in sums:
@@ -94,36 +104,29 @@ def move_and_sum(
             xz = emit.mul(emit.load(emit.at(x_start, p)), z)
             for held, term in zip(sums, (xz, emit.mul(xz, z)), strict=True):
                 builder.store(emit.add(builder.load(held), term), held)
-        totals = [emit.total(builder.load(held)) for held in sums]
-        return context.make_tuple(builder, signature.return_type, totals)
+        return [emit.total(builder.load(held)) for held in sums]
 
     i64 = types.int64
-    return types.UniTuple(x.dtype, 2)(x, fit, tile, i64, i64, x.dtype, i64), code
+    return types.UniTuple(x.dtype, 2)(x, fit, tile, i64, i64, x.dtype, i64), emitted(x.dtype, code)
 
 
 @intrinsic
-def move(typing: Any, fit: Any, tile: Any, moved: Any, delta: Any, m: Any) -> Any:
+def move(
+    typing: Context, fit: Numbers, tile: Numbers, moved: Scalar, delta: Scalar, m: Scalar
+) -> Intrinsic:
     """Finish the last coordinate's move: add ``delta * tile[moved:]`` to ``fit``."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, fit.dtype)
+    def code(emit: Emit, args: Args) -> None:
         for _ in _moved(emit, fit, args[0], tile, args[1], *args[2:]):
             pass
-        return emit.nothing()
 
-    return types.void(fit, tile, types.int64, fit.dtype, types.int64), code
+    return types.void(fit, tile, types.int64, fit.dtype, types.int64), emitted(fit.dtype, code)
 
 
 def _moved(
-    emit: Emit,
-    fit: Any,
-    fit_value: Any,
-    tile: Any,
-    tile_value: Any,
-    moved: Any,
-    delta: Any,
-    m: Any,
-) -> Iterator[tuple[Any, Any]]:
+    emit: Emit, fit: Numbers, fit_value: ir.Value, tile: Numbers, tile_value: ir.Value, moved:
+    ir.Value, delta: ir.Value, m: ir.Value,
+) -> Iterator[tuple[ir.Value, ir.Value]]:  # fmt: skip
     """Write the loop of a move, and yield the place and the new fit of a line inside it."""
     builder = emit.builder
     fit_start, tile_start = emit.flat(fit, fit_value), emit.flat(tile, tile_value)

@@ -24,116 +24,124 @@ what the processor has, so this runs on any of them.
 from __future__ import annotations
 
 import platform
-from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from marginparts.backends.cpu._emit import I32, I64, LINE_BYTES, Emit
+from marginparts.backends.cpu._emit import (
+    I32,
+    I64,
+    LINE_BYTES,
+    Args,
+    Context,
+    Emit,
+    Intrinsic,
+    Lines,
+    Numbers,
+    Scalar,
+    emitted,
+)
 
 _ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
 @intrinsic
-def flush_denormals(typing: Any) -> Any:
+def flush_denormals(typing: Context) -> Intrinsic:
     """Make this thread round numbers below the normal range to 0; return its mode before.
 
     Multiplicative updates leave many such numbers behind, and x86 processors compute with them a
     hundred times slower. On others this does nothing.
     """
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        room = cgutils.alloca_once(builder, I32)
-        builder.store(ir.Constant(I32, 0), room)
+    def code(emit: Emit, args: Args) -> ir.Value:
+        builder = emit.builder
+        place = cgutils.alloca_once(builder, I32)
+        builder.store(ir.Constant(I32, 0), place)
         if _ON_X86:
-            _control_word(builder, "llvm.x86.sse.stmxcsr", room)
-            before = builder.load(room)
-            builder.store(builder.or_(before, ir.Constant(I32, 0x8040)), room)
-            _control_word(builder, "llvm.x86.sse.ldmxcsr", room)
+            _control_word(builder, "llvm.x86.sse.stmxcsr", place)
+            before = builder.load(place)
+            builder.store(builder.or_(before, ir.Constant(I32, 0x8040)), place)
+            _control_word(builder, "llvm.x86.sse.ldmxcsr", place)
             return before
-        return builder.load(room)
+        return builder.load(place)
 
-    return types.uint32(), code
+    return types.uint32(), emitted(types.float32, code)
 
 
 @intrinsic
-def restore_mode(typing: Any, mode: Any) -> Any:
+def restore_mode(typing: Context, mode: Scalar) -> Intrinsic:
     """Undo `flush_denormals`."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def code(emit: Emit, args: Args) -> None:
+        builder = emit.builder
         if _ON_X86:
-            room = cgutils.alloca_once(builder, I32)
-            builder.store(args[0], room)
-            _control_word(builder, "llvm.x86.sse.ldmxcsr", room)
-        return context.get_dummy_value()
+            place = cgutils.alloca_once(builder, I32)
+            builder.store(args[0], place)
+            _control_word(builder, "llvm.x86.sse.ldmxcsr", place)
 
-    return types.void(types.uint32), code
+    return types.void(types.uint32), emitted(types.float32, code)
 
 
-def _control_word(builder: Any, name: str, room: Any) -> None:
+def _control_word(builder: ir.IRBuilder, name: str, place: ir.Value) -> None:
     """Load or store the control word of the vector unit."""
     byte = ir.IntType(8).as_pointer()
     function = cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(ir.VoidType(), [byte]), name
     )
-    builder.call(function, [builder.bitcast(room, byte)])
+    builder.call(function, [builder.bitcast(place, byte)])
 
 
 @intrinsic
-def new_sums(typing: Any, lines: Any, like: Any) -> Any:
-    """Return room for one row of sums, undefined at first."""
+def new_sums(typing: Context, lines: Lines, like: Numbers) -> Intrinsic:
+    """Return registers for one row of sums, undefined at first."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, like.dtype)
-        room = cgutils.alloca_once(builder, ir.ArrayType(emit.line, lines.dtype.count))
-        room.align = LINE_BYTES
-        return builder.bitcast(room, emit.number.as_pointer())
+    def code(emit: Emit, args: Args) -> ir.Value:
+        place = cgutils.alloca_once(emit.builder, ir.ArrayType(emit.line, lines.dtype.count))
+        place.align = LINE_BYTES
+        return emit.builder.bitcast(place, emit.number.as_pointer())
 
-    return types.CPointer(like.dtype)(lines, like), code
+    return types.CPointer(like.dtype)(lines, like), emitted(like.dtype, code)
 
 
 @intrinsic
-def clear(typing: Any, lines: Any, sums: Any) -> Any:
+def clear(typing: Context, lines: Lines, sums: Numbers) -> Intrinsic:
     """Set sums to 0."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, sums.dtype)
+    def code(emit: Emit, args: Args) -> None:
         for held in emit.held(args[1], lines.dtype.count):
             emit.store(emit.constant(0), held)
-        return emit.nothing()
 
-    return types.void(lines, sums), code
+    return types.void(lines, sums), emitted(sums.dtype, code)
 
 
 @intrinsic
-def add_scaled(typing: Any, lines: Any, sums: Any, q: Any, B: Any, j: Any) -> Any:
+def add_scaled(
+    typing: Context, lines: Lines, sums: Numbers, q: Scalar, B: Numbers, j: Scalar
+) -> Intrinsic:
     """Add ``q * B[j]`` to sums."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, B.dtype)
+    def code(emit: Emit, args: Args) -> None:
         factor = emit.splat(args[2])
         rows = emit.row(B, args[3], args[4], lines.dtype.count)
         for held, b in zip(emit.held(args[1], lines.dtype.count), rows, strict=True):
             emit.store(emit.add(emit.load(held), emit.mul(factor, emit.load(b))), held)
-        return emit.nothing()
 
-    return types.void(lines, sums, B.dtype, B, types.int64), code
+    return types.void(lines, sums, B.dtype, B, types.int64), emitted(B.dtype, code)
 
 
 @intrinsic
-def dot(typing: Any, lines: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
+def dot(typing: Context, lines: Lines, A: Numbers, i: Scalar, B: Numbers, j: Scalar) -> Intrinsic:
     """Return ``A[i] . B[j]``."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, A.dtype)
+    def code(emit: Emit, args: Args) -> ir.Value:
         pairs = zip(
             emit.row(A, args[1], args[2], lines.dtype.count),
             emit.row(B, args[3], args[4], lines.dtype.count),
             strict=True,
         )
-        chains: list[Any] = []  # four, so that an addition need not wait for the last one
+        chains: list[ir.Value] = []  # four, so that an addition need not wait for the last one
         for k, (a, b) in enumerate(pairs):
             product = emit.mul(emit.load(a), emit.load(b))
             if k < 4:
@@ -144,55 +152,52 @@ def dot(typing: Any, lines: Any, A: Any, i: Any, B: Any, j: Any) -> Any:
             chains = [emit.add(chains[0], chains[1]), *chains[2:]]
         return emit.total(chains[0])
 
-    return A.dtype(lines, A, types.int64, B, types.int64), code
+    return A.dtype(lines, A, types.int64, B, types.int64), emitted(A.dtype, code)
 
 
 @intrinsic
-def prefetch(typing: Any, lines: Any, B: Any, j: Any) -> Any:
+def prefetch(typing: Context, lines: Lines, B: Numbers, j: Scalar) -> Intrinsic:
     """Ask for row j of B to be brought into the cache."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, B.dtype)
+    def code(emit: Emit, args: Args) -> None:
+        builder = emit.builder
         byte = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
         function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
         to_read, keep, of_data = (ir.Constant(I32, value) for value in (0, 3, 1))
         for line in emit.row(B, args[1], args[2], lines.dtype.count):
             builder.call(function, [builder.bitcast(line, byte), to_read, keep, of_data])
-        return emit.nothing()
 
-    return types.void(lines, B, types.int64), code
+    return types.void(lines, B, types.int64), emitted(B.dtype, code)
 
 
 @intrinsic
-def spill(typing: Any, lines: Any, sums: Any, total: Any) -> Any:
+def spill(typing: Context, lines: Lines, sums: Numbers, total: Numbers) -> Intrinsic:
     """Add sums to a total (1, r) in float64, and set them to 0."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, sums.dtype)
+    def code(emit: Emit, args: Args) -> None:
         for held, wide in _wide_lines(emit, lines, total, args):
             emit.store(emit.add(_widen(emit, emit.load(held)), emit.load(wide)), wide)
             emit.store(emit.constant(0), held)
-        return emit.nothing()
 
-    return types.void(lines, sums, total), code
+    return types.void(lines, sums, total), emitted(sums.dtype, code)
 
 
 @intrinsic
-def unspill(typing: Any, lines: Any, sums: Any, total: Any) -> Any:
+def unspill(typing: Context, lines: Lines, sums: Numbers, total: Numbers) -> Intrinsic:
     """Add a total (1, r) in float64 to sums."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, sums.dtype)
+    def code(emit: Emit, args: Args) -> None:
         for held, wide in _wide_lines(emit, lines, total, args):
             both = emit.add(_widen(emit, emit.load(held)), emit.load(wide))
-            emit.store(both if emit.size == 8 else builder.fptrunc(both, emit.line), held)
-        return emit.nothing()
+            emit.store(both if emit.size == 8 else emit.builder.fptrunc(both, emit.line), held)
 
-    return types.void(lines, sums, total), code
+    return types.void(lines, sums, total), emitted(sums.dtype, code)
 
 
-def _wide_lines(emit: Emit, lines: Any, total: Any, args: Any) -> list[tuple[Any, Any]]:
+def _wide_lines(
+    emit: Emit, lines: Lines, total: Numbers, args: Args
+) -> list[tuple[ir.Value, ir.Value]]:
     """Pairs of pointers: a line of sums, and as many numbers in float64."""
     start = emit.builder.bitcast(
         emit.flat(total, args[2]), ir.VectorType(ir.DoubleType(), emit.width).as_pointer()
@@ -201,48 +206,44 @@ def _wide_lines(emit: Emit, lines: Any, total: Any, args: Any) -> list[tuple[Any
     return list(zip(emit.held(args[1], lines.dtype.count), wide, strict=True))
 
 
-def _widen(emit: Emit, line: Any) -> Any:
+def _widen(emit: Emit, line: ir.Value) -> ir.Value:
     if emit.size == 8:
         return line
     return emit.builder.fpext(line, ir.VectorType(ir.DoubleType(), emit.width))
 
 
 @intrinsic
-def read(typing: Any, lines: Any, sums: Any, A: Any, i: Any) -> Any:
+def read(typing: Context, lines: Lines, sums: Numbers, A: Numbers, i: Scalar) -> Intrinsic:
     """Set sums to ``A[i]``."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, sums.dtype)
+    def code(emit: Emit, args: Args) -> None:
         rows = emit.row(A, args[2], args[3], lines.dtype.count)
         for held, line in zip(emit.held(args[1], lines.dtype.count), rows, strict=True):
             emit.store(emit.load(line), held)
-        return emit.nothing()
 
-    return types.void(lines, sums, A, types.int64), code
+    return types.void(lines, sums, A, types.int64), emitted(sums.dtype, code)
 
 
 @intrinsic
-def write(typing: Any, lines: Any, sums: Any, out: Any, i: Any) -> Any:
+def write(typing: Context, lines: Lines, sums: Numbers, out: Numbers, i: Scalar) -> Intrinsic:
     """Set ``out[i]`` to sums."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, sums.dtype)
+    def code(emit: Emit, args: Args) -> None:
         rows = emit.row(out, args[2], args[3], lines.dtype.count)
         for held, line in zip(emit.held(args[1], lines.dtype.count), rows, strict=True):
             emit.store(emit.load(held), line)
-        return emit.nothing()
 
-    return types.void(lines, sums, out, types.int64), code
+    return types.void(lines, sums, out, types.int64), emitted(sums.dtype, code)
 
 
 @intrinsic
 def write_step(
-    typing: Any, lines: Any, sums: Any, A: Any, i: Any, q: Any, scale: Any, out: Any
-) -> Any:
+    typing: Context, lines: Lines, sums: Numbers, A: Numbers, i: Scalar, q: Numbers, scale: Scalar,
+    out: Numbers,
+) -> Intrinsic:  # fmt: skip
     """Set ``out[i]`` to ``A[i] * sums * q[0] * scale``; q is (1, r)."""
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, A.dtype)
+    def code(emit: Emit, args: Args) -> None:
         n, zero = lines.dtype.count, ir.Constant(I64, 0)
         scale = emit.splat(args[5])
         for held, a, q_line, line in zip(
@@ -254,13 +255,14 @@ def write_step(
         ):
             step = emit.mul(emit.mul(emit.load(a), emit.load(held)), emit.load(q_line))
             emit.store(emit.mul(step, scale), line)
-        return emit.nothing()
 
-    return types.void(lines, sums, A, types.int64, q, A.dtype, out), code
+    return types.void(lines, sums, A, types.int64, q, A.dtype, out), emitted(A.dtype, code)
 
 
 @intrinsic
-def violation(typing: Any, lines: Any, sums: Any, A: Any, i: Any, den: Any, w: Any) -> Any:
+def violation(
+    typing: Context, lines: Lines, sums: Numbers, A: Numbers, i: Scalar, den: Numbers, w: Scalar
+) -> Intrinsic:
     """Return the mass of row i, ``A[i] . sums``, and its largest violation of optimality.
 
     ``sums`` are the row's numerators G and ``w * den[0]`` its denominators u. An entry is optimal
@@ -268,8 +270,8 @@ def violation(typing: Any, lines: Any, sums: Any, A: Any, i: Any, den: Any, w: A
     negative; the violation is the smaller of the two in size.
     """
 
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        emit = Emit(context, builder, A.dtype)
+    def code(emit: Emit, args: Args) -> list[ir.Value]:
+        builder = emit.builder
         n, zero = lines.dtype.count, ir.Constant(I64, 0)
         G = [emit.load(held) for held in emit.held(args[1], n)]
         a = [emit.load(line) for line in emit.row(A, args[2], args[3], n)]
@@ -288,7 +290,7 @@ def violation(typing: Any, lines: Any, sums: Any, A: Any, i: Any, den: Any, w: A
             gap = emit.smaller(emit.mul(a_k, u_k), emit.mul(wide_mass, slope))
             size = emit.larger(gap, builder.fsub(emit.constant(0), gap))
             worst = emit.larger(size, worst)
-        return context.make_tuple(builder, signature.return_type, [mass, emit.largest(worst)])
+        return [mass, emit.largest(worst)]
 
     pair = types.UniTuple(A.dtype, 2)
-    return pair(lines, sums, A, types.int64, den, A.dtype), code
+    return pair(lines, sums, A, types.int64, den, A.dtype), emitted(A.dtype, code)

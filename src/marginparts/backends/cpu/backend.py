@@ -9,24 +9,17 @@ and stay so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator
+from functools import cache, cached_property
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from marginparts._types import Array, Step
-from marginparts.backends import Also, Plus
-from marginparts.backends._common import (
-    gauged,
-    inverse_or_zero,
-    least_entry,
-    numerator_of,
-    tiny,
-    total_of,
-)
+from marginparts._types import Array, Data, Matrix, Step
+from marginparts.backends._common import gauged, inverse_or_zero, least_entry, tiny
+from marginparts.backends.base import Also, Backend, Plus
 from marginparts.backends.cpu import kernels
 from marginparts.backends.cpu._emit import LINE_BYTES
 from marginparts.backends.cpu.sweeps import sweep
@@ -48,36 +41,30 @@ _SMALL_DENSE = 1 << 23
 
 
 class SparseMatrix:
-    """A CSR matrix; the cut of its rows into tasks and its transpose are made when needed.
+    """A CSR matrix with the cut of its rows into tasks; its transpose is made when needed.
 
-    A ``fleeting`` one serves one pass, and is not worth cutting into pieces.
+    Parameters
+    ----------
+    csr : (n, d) CSR array
+    serves_one_pass : bool
+        Whether it is not worth cutting into pieces.
     """
 
-    fleeting = False
-
-    def __init__(self, csr: sp.csr_array | None, transpose: SparseMatrix | None = None) -> None:
-        if csr is not None:
-            self.csr = csr
-        if transpose is not None:
-            self.T = transpose
-        n, d = csr.shape if csr is not None else self.T.shape[::-1]
-        self.shape: tuple[int, int] = (n, d)
-        self.nnz: int = csr.nnz if csr is not None else self.T.nnz
-
-    @cached_property
-    def csr(self) -> sp.csr_array:
-        """The rows, from those of the transpose."""
-        return self.T.csr.T.tocsr()
+    def __init__(self, csr: sp.csr_array, serves_one_pass: bool = False) -> None:
+        self.csr, self.serves_one_pass = csr, serves_one_pass
+        self.shape: tuple[int, int] = csr.shape
+        self.nnz: int = csr.nnz
+        self.tasks = kernels.row_tasks(csr.indptr)
+        #: Row pointers, column indices and values.
+        self.arrays = csr.indptr, csr.indices, csr.data
+        self._pieces: tuple[int, list[tuple[slice, SparseMatrix]]] = 0, []
 
     @cached_property
     def T(self) -> SparseMatrix:
         """The transpose, by rows as well."""
-        return SparseMatrix(None, transpose=self)
-
-    @cached_property
-    def tasks(self) -> Array:
-        """Bounds of the tasks, see `row_tasks`."""
-        return kernels.row_tasks(self.csr.indptr)
+        transpose = SparseMatrix(self.csr.T.tocsr())
+        transpose.T = self
+        return transpose
 
     def pieces(self, B: Array) -> list[tuple[slice, SparseMatrix]]:
         """Cut the columns so that the rows of B that belong to a piece stay in the cache.
@@ -85,58 +72,54 @@ class SparseMatrix:
         Returns nothing where B is small enough as a whole, where the other factor is larger still,
         and where the rows of a piece would have too few nonzeros to be worth a pass of their own.
         """
-        width = max(_PIECE_BYTES // (B.shape[1] * B.itemsize), 1)
-        n_pieces = -(-self.shape[1] // width)
-        small = B.nbytes <= _LARGE_BYTES or self.shape[0] > self.shape[1]
-        if small or self.fleeting or self.nnz < _WORTH_A_PASS * self.shape[0] * n_pieces:
+        (n, d), width = self.shape, max(_PIECE_BYTES // (B.shape[1] * B.itemsize), 1)
+        small = B.nbytes <= _LARGE_BYTES or n > d
+        if small or self.serves_one_pass or self.nnz < _WORTH_A_PASS * n * -(-d // width):
             return []
-        if width not in self._pieces:
-            bounds = range(0, self.shape[1], width)
-            spans = [slice(first, min(first + width, self.shape[1])) for first in bounds]
-            self._pieces = {
-                width: [(span, SparseMatrix(self.T.csr[span].T.tocsr())) for span in spans]
-            }
-        return self._pieces[width]
-
-    @cached_property
-    def _pieces(self) -> dict[int, list[tuple[slice, SparseMatrix]]]:
-        return {}
-
-    @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """Row pointers, column indices and values."""
-        return self.csr.indptr, self.csr.indices, self.csr.data
+        if self._pieces[0] != width:
+            spans = [slice(first, min(first + width, d)) for first in range(0, d, width)]
+            self._pieces = (
+                width, [(span, SparseMatrix(self.T.csr[span].T.tocsr())) for span in spans]
+            )  # fmt: skip
+        return self._pieces[1]
 
     def __matmul__(self, B: Array) -> Array:
         if B.dtype != self.csr.dtype or B.ndim == 1 or _in_lines(B) is not B:
             return np.asarray(self.csr @ B)
         out = _whole_lines((self.shape[0], B.shape[1]), B.dtype)
-        with _tasks(self, B):
+        with kernels.threads(self.nnz * B.shape[1], self.tasks):
             kernels.matmul(_lines(B), self.tasks, *self.arrays, B, out)
         return out
 
 
-class NumbaBackend:
+class NumbaBackend(Backend):
     """Compiled, threaded kernels for CSR and dense data."""
 
     name = "numba"
 
-    def prepare(self, X: Any, like: Any = None) -> Any:
+    def prepare(self, X: Data, like: Matrix | None = None) -> SparseMatrix | Array:
         """Wrap sparse data, dense data with many zeros, and small dense data."""
         if like is not None:
             sparse = isinstance(like, SparseMatrix)
         else:
-            sparse = sp.issparse(X) or X.size <= _SMALL_DENSE
-            sparse = sparse or np.count_nonzero(X) < _SPARSE_PAYS * X.size
+            sparse = not isinstance(X, np.ndarray) or X.size <= _SMALL_DENSE
+            sparse = sparse or bool(np.count_nonzero(X) < _SPARSE_PAYS * X.size)
         if sparse:
             return SparseMatrix(_with_short_indices(X))
-        return X.toarray() if sp.issparse(X) else X
+        return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
 
-    def coefficients(self, S: Any, rows_of: Any = None) -> SparseMatrix:
+    def prepare_once(self, X: Data, like: Matrix) -> SparseMatrix | Array:
+        """Leave out what pays only in the second pass."""
+        prepared = self.prepare(X, like)
+        if isinstance(prepared, SparseMatrix):
+            prepared.serves_one_pass = True
+        return prepared
+
+    def coefficients(self, S: Data, rows_of: Matrix | None = None) -> SparseMatrix:
         """Wrap a sparse matrix."""
         return SparseMatrix(_with_short_indices(S))
 
-    def factor(self, A: Array, rows_of: Any = None) -> Array:
+    def factor(self, A: Array, rows_of: Matrix | None = None) -> Array:
         """Return a copy of whole cache lines, each at its place in memory."""
         padded = _whole_lines((len(A), A.shape[1]), A.dtype)
         padded[:, : A.shape[1]] = A
@@ -159,92 +142,104 @@ class NumbaBackend:
             kernels.move_ahead(now, before, dtype(b), dtype(least))
         return before
 
-    def ratio_matmul(self, X: Any, A: Array, B: Array) -> Array:
+    def ratio_matmul(self, X: Matrix, A: Array, B: Array) -> Array:
         """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
         if not isinstance(X, SparseMatrix):
-            return _dense_ratio_matmul(X, A, B)
+            return _dense_ratio_matmul(cast(Array, X), A, B)
         r, A, B = A.shape[1], _in_lines(A), _in_lines(B)
         out = _whole_lines(A.shape, A.dtype)
         pieces = X.pieces(B)
         if pieces:
             out[...] = 0
         for columns, piece in pieces or [(slice(None), X)]:
-            with _tasks(piece, A):
-                kernels.ratio_matmul(
-                    _lines(A), piece.tasks, *piece.arrays, A, B[columns], _floor(A), out,
-                    bool(pieces),
-                )  # fmt: skip
+            _ratio_matmul(piece, A, B[columns], out, add=bool(pieces))
         return self.release(out, r)
 
-    def divergence(self, X: Any, A: Array, B: Array) -> float:
+    def divergence(self, X: Matrix, A: Array, B: Array) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
         least = A.dtype.type(least_entry(A.dtype))
         if isinstance(X, SparseMatrix):
             A, B = _in_lines(A), _in_lines(B)
-            with _tasks(X, A):
+            with kernels.threads(X.nnz * A.shape[1], X.tasks):
                 terms = kernels.log_terms(
                     _lines(A), X.tasks, *X.arrays, A, B, _floor(A), least
                 ).sum()
         else:
+            dense = cast(Array, X)
             terms = sum(
-                kernels.log_terms_block(X[rows], A[rows] @ B.T, least) for rows in _blocks(*X.shape)
+                kernels.log_terms_block(dense[rows], A[rows] @ B.T, least)
+                for rows in _blocks(*dense.shape)
             )
         return float(terms + self.column_sums(A) @ self.column_sums(B))
 
-    def half_step(self, X: Any, A: Array, B: Array, den: Array, **options: Any) -> Step:
+    def half_step(
+        self, X: Matrix, A: Array, B: Array, den: Array, *, weight: Array | None = None,
+        also: Also | None = None, plus: Plus | None = None, out: Array | None = None,
+        gauge: bool = False,
+    ) -> Step:  # fmt: skip
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if not isinstance(X, SparseMatrix):
-            return _dense_half_step(X, A, B, den, **options)
-        return _SparsePass(X, A, B, den, **options).half_step()
+            return _finish(A, self.numerator(X, A, B, also, plus), den, weight, out, gauge)
+        args = _SparsePass(A, B, den, weight, also, plus, out)
+        B, begun = args.B, args.B[:0]
+        pieces = X.pieces(B)
+        if pieces:  # all but the last are added up beforehand
+            begun = np.zeros_like(args.A)
+            for columns, piece in pieces[:-1]:
+                _ratio_matmul(piece, args.A, args.B[columns], begun, add=True)
+            columns, X = pieces[-1]
+            B = args.B[columns]
+        gauges = np.zeros((len(X.tasks) - 1 if gauge else 0, 2))
+        with kernels.threads(X.nnz * args.A.shape[1], X.tasks):
+            kernels.half_step(
+                args.lines, X.tasks, *X.arrays, args.A, B, args.den, args.inverse, args.weight,
+                args.also, args.plus, args.floor, args.out, gauges, begun,
+            )  # fmt: skip
+        return args.step(gauges)
 
     def finish(
         self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False
     ) -> Step:
         """Return ``A * numerator / den``."""
-        room = _whole_lines(A.shape, A.dtype) if out is None else out
-        return _finish(A, numerator, den, None, room if room.shape == A.shape else None, gauge)
+        out = _whole_lines(A.shape, A.dtype) if out is None else out
+        return _finish(A, numerator, den, None, out if out.shape == A.shape else None, gauge)
 
-    def total(self, parts: Iterable[Array]) -> Array:
-        """Return the sum of factors, added up in float64."""
-        return total_of(parts)
-
-    def can_sweep(self, X: Any) -> bool:
+    def can_sweep(self, X: Matrix) -> bool:
         """Coordinate descent is for sparse data."""
         return isinstance(X, SparseMatrix)
 
     def sweep(
-        self, X: Any, A: Array, B: Array, den: Array, *, sweeps: int = 1, settled: float = 0.0,
-        lift: float = 0.0, **options: Any,
+        self, X: Matrix, A: Array, B: Array, den: Array, *, sweeps: int = 1, settled: float = 0.0,
+        lift: float = 0.0, weight: Array | None = None, also: Also | None = None,
+        plus: Plus | None = None, out: Array | None = None, gauge: bool = False,
     ) -> Step:  # fmt: skip
-        """Return A after coordinate descent on what `half_step` lowers, with its ``options``."""
-        return _SparsePass(X, A, B, den, **options).sweep(sweeps, settled, lift)
+        """Return A after coordinate descent on what `half_step` lowers, with its options."""
+        assert isinstance(X, SparseMatrix)
+        args = _SparsePass(A, B, den, weight, also, plus, out)
+        gauges, dtype = np.zeros((len(X.tasks) - 1 if gauge else 0, 2)), A.dtype.type
+        with kernels.threads(X.nnz * args.A.shape[1], X.tasks):
+            sweep(
+                args.lines, X.tasks, *X.arrays, args.A, args.B, args.den, args.inverse, args.weight,
+                args.also, args.plus, args.floor, sweeps, dtype(settled), dtype(lift), args.out,
+                gauges,
+            )  # fmt: skip
+        return args.step(gauges)
 
 
 class _SparsePass:
     """One pass over the nonzeros: the arguments of `half_step` as the kernels want them."""
 
     def __init__(
-        self,
-        X: SparseMatrix,
-        A: Array,
-        B: Array,
-        den: Array,
-        weight: Array | None = None,
-        also: Also | None = None,
-        plus: Plus | None = None,
-        out: Array | None = None,
-        gauge: bool = False,
-    ) -> None:
+        self, A: Array, B: Array, den: Array, weight: Array | None, also: Also | None,
+        plus: Plus | None, out: Array | None,
+    ) -> None:  # fmt: skip
         dtype = A.dtype.type
-        self.rank, self.X = A.shape[1], X
-        self.A, self.B = _in_lines(A), _in_lines(B)
-        absent = kernels.no_rows(self.B)
-        self.also = self.plus = absent
+        self.rank, self.A, self.B = A.shape[1], _in_lines(A), _in_lines(B)
+        self.also = self.plus = kernels.no_rows(self.B)
         if also is not None:
-            self.also = (*also.X.arrays, _in_lines(also.B), dtype(also.weight))
+            self.also = (*_sparse(also.X).arrays, _in_lines(also.B), dtype(also.weight))
         if plus is not None:
-            S = plus.S if isinstance(plus.S, SparseMatrix) else NumbaBackend().coefficients(plus.S)
-            self.plus = (*S.arrays, _in_lines(plus.T), dtype(plus.weight))
+            self.plus = (*_sparse(plus.S).arrays, _in_lines(plus.T), dtype(plus.weight))
         self.den = np.zeros((1, self.A.shape[1]), A.dtype)
         self.den[0, : len(den)] = den
         self.inverse = np.zeros_like(self.den)
@@ -253,54 +248,25 @@ class _SparsePass:
         if out is None or out.shape != self.A.shape:
             out = _whole_lines(self.A.shape, A.dtype)
         self.out = out
-        self.gauge = np.zeros((1 if gauge else 0, 2))
         self.lines, self.floor = _lines(self.A), _floor(self.A)
 
-    def half_step(self) -> Step:
-        X, B, begun = self.X, self.B, self.B[:0]
-        pieces = X.pieces(B)
-        if pieces:
-            begun = np.zeros_like(self.A)
-            for columns, piece in pieces[:-1]:
-                self._add(piece, B[columns], begun)
-            columns, X = pieces[-1]
-            B = B[columns]
-        if len(self.gauge):
-            self.gauge = np.zeros((len(X.tasks) - 1, 2))
-        with _tasks(X, self.A):
-            kernels.half_step(
-                self.lines, X.tasks, *X.arrays, self.A, B, self.den, self.inverse, self.weight,
-                self.also, self.plus, self.floor, self.out, self.gauge, begun,
-            )  # fmt: skip
-        return self._done()
-
-    def _add(self, piece: SparseMatrix, B: Array, numerator: Array) -> None:
-        """Add the ratios of some columns to the numerator."""
-        with _tasks(piece, self.A):
-            kernels.ratio_matmul(
-                self.lines, piece.tasks, *piece.arrays, self.A, B, self.floor, numerator, True
-            )
-
-    def sweep(self, sweeps: int, settled: float, lift: float) -> Step:
-        dtype = self.A.dtype.type
-        if len(self.gauge):
-            self.gauge = np.zeros((len(self.X.tasks) - 1, 2))
-        with _tasks(self.X, self.A):
-            sweep(
-                self.lines, self.X.tasks, *self.X.arrays, self.A, self.B, self.den, self.inverse,
-                self.weight, self.also, self.plus, self.floor, sweeps, dtype(settled),
-                dtype(lift), self.out, self.gauge,
-            )  # fmt: skip
-        return self._done()
-
-    def _done(self) -> Step:
+    def step(self, gauges: Array) -> Step:
+        """Return what the pass wrote; ``gauges`` are mass and violation of each task, or none."""
         new = self.out if self.out.shape[1] == self.rank else self.out[:, : self.rank].copy()
-        if not len(self.gauge):
-            return Step(new)
-        return gauged(new, *self.gauge.sum(axis=0))
+        return gauged(new, *gauges.sum(axis=0)) if len(gauges) else Step(new)
 
 
-def _with_short_indices(X: Any) -> sp.csr_array:
+def _sparse(S: Matrix) -> SparseMatrix:
+    return S if isinstance(S, SparseMatrix) else SparseMatrix(_with_short_indices(S))
+
+
+def _ratio_matmul(X: SparseMatrix, A: Array, B: Array, out: Array, add: bool) -> None:
+    """Write ``(X / (A @ B.T)) @ B`` to a factor of whole lines, or add it."""
+    with kernels.threads(X.nnz * A.shape[1], X.tasks):
+        kernels.ratio_matmul(_lines(A), X.tasks, *X.arrays, A, B, _floor(A), out, add)
+
+
+def _with_short_indices(X: Data | Matrix) -> sp.csr_array:
     """Return CSR data with indices of 32 bits where they suffice: less to read, one kernel."""
     # not from itself: SciPy would copy arrays that are views of larger ones
     X = X if isinstance(X, sp.csr_array) else sp.csr_array(X)
@@ -310,59 +276,38 @@ def _with_short_indices(X: Any) -> sp.csr_array:
     return X
 
 
-def _tasks(X: SparseMatrix, A: Array) -> AbstractContextManager[None]:
-    """Threads for one pass over the tasks of a matrix."""
-    return kernels.threads(X.nnz * A.shape[1], 1 + len(X.tasks) // 64)
-
-
-def _lines(A: Array) -> Any:
+def _lines(A: Array) -> NDArray[np.bytes_]:
     """Return what tells the compiler the number of lines in a row, see `_vectors`."""
     return np.empty(0, f"S{A.shape[1] * A.itemsize // LINE_BYTES}")
 
 
-def _row_width(r: int, dtype: Any) -> int:
+@cache
+def _row_width(r: int, itemsize: int) -> int:
     """Columns of a factor with r of its own, filled up to whole lines."""
-    itemsize = np.dtype(dtype).itemsize
     lines = max(-(-r * itemsize // LINE_BYTES), 1)
     # fewer kernels to compile: above four lines an even number, above sixteen a multiple of four
     grain = 1 if lines <= 4 else 2 if lines <= 16 else 4
     return -(-lines // grain) * grain * LINE_BYTES // itemsize
 
 
-def _whole_lines(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Room for a factor whose rows are whole lines, the first of them at a line's boundary."""
-    n, width = shape[0], _row_width(shape[1], dtype)
-    size = n * width * np.dtype(dtype).itemsize
-    room = np.empty(size + LINE_BYTES, np.uint8)
-    start = -room.ctypes.data % LINE_BYTES
-    return room[start : start + size].view(dtype).reshape(n, width)
+def _whole_lines(shape: tuple[int, ...], dtype: np.dtype[np.floating]) -> Array:
+    """Return an empty factor whose rows are whole lines, the first of them at a line's boundary."""
+    n, width = shape[0], _row_width(shape[1], dtype.itemsize)
+    size = n * width * dtype.itemsize
+    buffer = np.empty(size + LINE_BYTES, np.uint8)
+    start = -buffer.ctypes.data % LINE_BYTES
+    return buffer[start : start + size].view(dtype).reshape(n, width)
 
 
 def _in_lines(A: Array) -> Array:
     """Return the factor itself if its rows are whole lines, else a copy that has them."""
-    if A.flags.c_contiguous and A.shape[1] == _row_width(A.shape[1], A.dtype):
+    if A.flags.c_contiguous and A.shape[1] == _row_width(A.shape[1], A.itemsize):
         return A
     return NumbaBackend().factor(A)
 
 
-def _floor(A: Array) -> Any:
+def _floor(A: Array) -> np.floating:
     return A.dtype.type(tiny(A.dtype))
-
-
-def _dense_half_step(
-    X: Array,
-    A: Array,
-    B: Array,
-    den: Array,
-    weight: Array | None = None,
-    also: Also | None = None,
-    plus: Plus | None = None,
-    out: Array | None = None,
-    gauge: bool = False,
-) -> Step:
-    """The numerator through BLAS, then one loop over the factor."""
-    numerator = numerator_of(_dense_ratio_matmul, X, A, B, also, plus)
-    return _finish(A, numerator, den, weight, out, gauge)
 
 
 def _finish(

@@ -7,7 +7,7 @@ by one task in storage order, so results do not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -286,14 +286,15 @@ def log_terms_block(X, fitted, least):  # type: ignore[no-untyped-def]
 
 
 @contextmanager
-def threads(work: int, at_a_time: int = 0) -> Iterator[None]:
+def threads(work: int, tasks: Sequence[int] | Array = ()) -> Iterator[None]:
     """Run a small pass on one thread: waking others would cost more than the pass itself.
 
-    ``work`` is the number of nonzeros times the rank. In a larger pass a thread takes some tasks
-    at a time, so that one that is slow gets fewer; 0 shares them out beforehand.
+    ``work`` is the number of nonzeros times the rank. In a larger pass a thread takes some of the
+    tasks at a time, so that one that is slow gets fewer; without tasks the rows are shared out
+    beforehand.
     """
     if work > _SMALL:
-        with parallel_chunksize(at_a_time):
+        with parallel_chunksize(1 + len(tasks) // 64 if len(tasks) else 0):
             yield
         return
     before = get_num_threads()

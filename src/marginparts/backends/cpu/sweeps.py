@@ -39,7 +39,7 @@ def _padded(m, width):  # type: ignore[no-untyped-def]
 
 @compiled(inline="always")
 def _longest(first, last, indptr, ptr2, width):  # type: ignore[no-untyped-def]
-    """Return the room that the longest of some rows needs, with those of the second matrix."""
+    """Return the entries that the longest of some rows has, with those of the second matrix."""
     longest = 0
     for i in range(first, last):
         m = _padded(indptr[i + 1] - indptr[i], width)
@@ -162,17 +162,22 @@ def _multiply(row, A, i, G, pull, inverse, w):  # type: ignore[no-untyped-def]
             row[0, k] = new
 
 
-@compiled(inline="always")
-def _find_lifted(row, G, den, w, floor, lift, lifted):  # type: ignore[no-untyped-def]
-    """Write to ``lifted`` the value of mass ``lift`` for entries that are smaller and should grow.
+@compiled(fastmath=IN_ORDER, inline="always")
+def _begin_row(row, A, i, G, pull, den, w, floor, is_lifted, lift, lifted):  # type: ignore[no-untyped-def]
+    """Copy ``A[i]`` to the row and take the pull out of its numerators G; return how many move.
 
-    0 for all others. ``G`` are the numerators, margin components included.
+    ``lifted`` becomes the value of mass ``lift`` for entries that are smaller and should grow, and
+    0 for all others.
     """
+    n_moving = 0
     for k in range(row.shape[1]):
         u = w * den[0, k]
-        lifted[0, k] = u - u
-        if u > floor and G[0, k] > u and row[0, k] * u < lift:
+        row[0, k], lifted[0, k] = A[i, k], u - u
+        if is_lifted and u > floor and G[0, k] > u and row[0, k] * u < lift:
             lifted[0, k] = lift / u
+        n_moving += row[0, k] > 0
+        G[0, k] -= pull[0, k]
+    return n_moving
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
@@ -181,6 +186,41 @@ def _write_row(row, pull, lifted, den, w, least, out, i):  # type: ignore[no-unt
     for k in range(row.shape[1]):
         small = row[0, k] * w * den[0, k] < least and pull[0, k] == 0
         out[i, k] = max(w - w if small else row[0, k], lifted[0, k])
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def _multiply_often(  # type: ignore[no-untyped-def]
+    lines, sums, row, A, i, G, pull, inverse, w, floor, x, lo, hi, indices, B, m1, lo2, hi2, idx2,
+    B2,
+):  # fmt: skip
+    """Take `_STEPS` multiplicative steps with the whole row, whose first numerators are in G."""
+    for _ in range(_STEPS - 1):
+        _multiply(row, A, i, G, pull, inverse, w)
+        clear(lines, sums)
+        _add_row(lines, sums, lo, hi, indices, x, 0, row, B, floor)
+        _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
+        write(lines, sums, G, 0)
+    _multiply(row, A, i, G, pull, inverse, w)
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def _sweep_row(  # type: ignore[no-untyped-def]
+    row, A, i, G, pull, den, w, floor, least, x, fit, tile, moving, m, lo, hi, indices, B, m1, lo2,
+    hi2, idx2, B2, sweeps, enough,
+):  # fmt: skip
+    """Step along all entries that move, a line at a time, until all of them moved little enough."""
+    width = len(moving)
+    for s in range(sweeps):
+        most = least - least
+        for line in range(row.shape[1] // width):
+            n = _find_moving(line, row, G, den, w, floor, s == 0, moving)
+            if n > 0:
+                _read_columns(lo, hi, indices, B, line, tile, m, 0)
+                _read_columns(lo2, hi2, idx2, B2, line, tile, m, m1)
+                moved = _descend(line, moving, n, x, fit, tile, m, row, A, i, den, w, pull, least)
+                most = max(most, moved)
+        if most <= enough:
+            break
 
 
 @compiled(fastmath=IN_ORDER, parallel=True)
@@ -210,65 +250,42 @@ def sweep(  # type: ignore[no-untyped-def]
         G, pull = np.empty((1, r), A.dtype), np.zeros((1, r), A.dtype)
         lifted = np.zeros((1, r), A.dtype)
         for i in range(tasks[t], tasks[t + 1]):
-            # read the row: nonzeros of X, then of the second matrix, each padded to whole lines
+            # the nonzeros of X, then those of the second matrix, each padded to whole lines
             lo, hi, lo2, hi2 = indptr[i], indptr[i + 1], 0, 0
-            m1 = m = _padded(hi - lo, width)
+            if len(ptr2) > 0:
+                lo2, hi2 = ptr2[i], ptr2[i + 1]
+            m1 = _padded(hi - lo, width)
+            m = m1 + _padded(hi2 - lo2, width)
             w = one if len(weight) == 0 else weight[i]
             clear(lines, sums)
             if len(ptr3) > 0:
                 sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
                 write(lines, sums, pull, 0)
-            smallest = _read_row(lines, sums, lo, hi, indices, data, A, i, B, one, floor, x, fit, 0)
-            if len(ptr2) > 0:
-                lo2, hi2 = ptr2[i], ptr2[i + 1]
-                m = m1 + _padded(hi2 - lo2, width)
-                also_smallest = _read_row(
-                    lines, sums, lo2, hi2, idx2, x2, A, i, B2, weight2, floor, x, fit, m1
-                )
-                smallest = min(smallest, also_smallest)
+            smallest = min(
+                _read_row(lines, sums, lo, hi, indices, data, A, i, B, one, floor, x, fit, 0),
+                _read_row(lines, sums, lo2, hi2, idx2, x2, A, i, B2, weight2, floor, x, fit, m1),
+            )
             if len(gauge) > 0:
                 row_mass, worst = violation(lines, sums, A, i, den, w)
                 gauge[t, 0] += row_mass
                 gauge[t, 1] += worst
             write(lines, sums, G, 0)
-            mass, n_moving = dot(lines, A, i, G, 0), 0
+            mass = dot(lines, A, i, G, 0)
             # no nonzero may lose its last fit, see `docs/math.md`, section 7
             least = min(least_share * mass, smallest * (half / A.dtype.type(r)))
-            for k in range(r):
-                row[0, k] = A[i, k]
-            if lift > 0 and len(ptr3) > 0 and ptr3[i] < ptr3[i + 1]:
-                _find_lifted(row, G, den, w, floor, lift * mass, lifted)
-            else:
-                lifted[0, :] = zero
-            for k in range(r):
-                n_moving += row[0, k] > 0
-                G[0, k] -= pull[0, k]
+            is_lifted = lift > 0 and len(ptr3) > 0 and ptr3[i] < ptr3[i + 1]
+            n_moving = _begin_row(row, A, i, G, pull, den, w, floor, is_lifted, lift * mass, lifted)
 
             if n_moving > _MANY * (hi - lo + hi2 - lo2):
-                for _ in range(_STEPS - 1):
-                    _multiply(row, A, i, G, pull, inverse, w)
-                    clear(lines, sums)
-                    _add_row(lines, sums, lo, hi, indices, x, 0, row, B, floor)
-                    if len(ptr2) > 0:
-                        _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
-                    write(lines, sums, G, 0)
-                _multiply(row, A, i, G, pull, inverse, w)
+                _multiply_often(
+                    lines, sums, row, A, i, G, pull, inverse, w, floor, x, lo, hi, indices, B, m1,
+                    lo2, hi2, idx2, B2,
+                )  # fmt: skip
                 _write_row(row, pull, lifted, den, w, least, out, i)
-                continue
-
-            for s in range(sweeps):
-                most = zero
-                for line in range(r // width):
-                    n = _find_moving(line, row, G, den, w, floor, s == 0, moving)
-                    if n > 0:
-                        _read_columns(lo, hi, indices, B, line, tile, m, 0)
-                        if len(ptr2) > 0:
-                            _read_columns(lo2, hi2, idx2, B2, line, tile, m, m1)
-                        moved = _descend(
-                            line, moving, n, x, fit, tile, m, row, A, i, den, w, pull, least
-                        )
-                        most = max(most, moved)
-                if most <= settled * mass:
-                    break
-            _write_row(row, pull, lifted, den, w, zero, out, i)
+            else:
+                _sweep_row(
+                    row, A, i, G, pull, den, w, floor, least, x, fit, tile, moving, m, lo, hi,
+                    indices, B, m1, lo2, hi2, idx2, B2, sweeps, settled * mass,
+                )  # fmt: skip
+                _write_row(row, pull, lifted, den, w, zero, out, i)
         restore_mode(mode)

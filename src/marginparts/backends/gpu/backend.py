@@ -1,26 +1,27 @@
 """The kernels on a GPU: Triton for sparse data, matrix products for dense data, all in torch.
 
 Data is moved once, by rows and (when needed) by columns. Factors and their column sums stay on the
-card; the host waits for it only at a look at the loss.
+card; the host waits for it only when the loss is evaluated.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from torch import Tensor
 
-from marginparts._types import Array, Step
-from marginparts.backends import Also, Plus
+from marginparts._types import Array, Data, Matrix, Step
+from marginparts.backends._blocks import BlockSource
 from marginparts.backends._common import gauged
+from marginparts.backends.base import Also, Backend, Plus
 from marginparts.backends.blocked import BlockedBackend
 from marginparts.backends.gpu.dense import (
     DenseMatrix,
-    dense_half_step,
     dense_log_terms,
     dense_ratio_matmul,
     finish,
@@ -31,13 +32,16 @@ from marginparts.backends.gpu.sparse import SparseMatrix, SparsePass, many_of, t
 from marginparts.backends.gpu.streams import HostBlocks, bytes_of, free_memory
 from marginparts.backends.gpu.triton_csr import column_sums_kernel
 
+if TYPE_CHECKING:
+    from marginparts.losses.nmf_alpha import NMFAlphaProblem
+
 logger = logging.getLogger("marginparts")
 
 #: Partial sums of a column sum, and the rows below which there is one.
 _SUMS, _FEW = 1024, 256
 
 
-class TorchBackend:
+class TorchBackend(Backend):
     """Torch tensors and Triton kernels, for CSR and dense data.
 
     Parameters
@@ -59,11 +63,11 @@ class TorchBackend:
         self.half, self.memory = half, memory
         self.name = "torch-half" if half else "torch"
 
-    def recorded(self, problem: Any) -> Any:
+    def adapted(self, problem: NMFAlphaProblem) -> Any:
         """Return the problem with updates that are replayed; on a CPU there is nothing to gain."""
         return Recorded(problem) if self.device.type == "cuda" else problem
 
-    def suited_to(self, X: Any, r: int) -> Any:
+    def suited_to(self, X: Data, r: int) -> Backend:
         """Return this backend, or one that streams blocks of X where it is larger than the card."""
         memory = free_memory(self.device, self.memory)
         factors = 4 * (X.shape[0] + X.shape[1]) * r * X.dtype.itemsize
@@ -71,24 +75,24 @@ class TorchBackend:
             return self
         return StreamedBackend(self, memory, r)
 
-    def prepare(self, X: Any, like: Any = None) -> Any:
+    def prepare(self, X: Data | SparseMatrix | DenseMatrix, like: Matrix | None = None) -> Any:
         """Move the data; what has many zeros is kept sparse."""
         if isinstance(X, SparseMatrix | DenseMatrix):  # it came from the host just now
             return X
         if like is not None:
             sparse = isinstance(like, SparseMatrix)
         else:
-            sparse = sp.issparse(X) or np.count_nonzero(X) < 0.1 * X.size
+            sparse = bool(sp.issparse(X) or np.count_nonzero(X) < 0.1 * X.size)
         if sparse:
             return SparseMatrix(sp.csr_array(X), self.device)
-        X = X.toarray() if sp.issparse(X) else X
+        X = X if isinstance(X, np.ndarray) else X.toarray()
         return DenseMatrix(torch.from_numpy(np.ascontiguousarray(X)).to(self.device))
 
-    def coefficients(self, S: Any, rows_of: Any = None) -> SparseMatrix:
+    def coefficients(self, S: Data, rows_of: Matrix | None = None) -> SparseMatrix:
         """Move a sparse matrix."""
         return SparseMatrix(sp.csr_array(S), self.device)
 
-    def factor(self, A: Any, rows_of: Any = None) -> Any:
+    def factor(self, A: Array, rows_of: Matrix | None = None) -> Tensor:
         """Return a copy on the device, its rows a multiple of 16 bytes long."""
         grain = 16 // A.itemsize
         width = -(-A.shape[1] // grain) * grain
@@ -96,11 +100,11 @@ class TorchBackend:
         moved[:, : A.shape[1]] = torch.from_numpy(np.ascontiguousarray(A)).to(self.device)
         return moved
 
-    def release(self, A: Any, r: int) -> Array:
+    def release(self, A: Tensor, r: int) -> Array:
         """Return the first r columns as a NumPy array."""
         return np.ascontiguousarray(A[:, :r].cpu().numpy())
 
-    def column_sums(self, A: Any) -> Any:
+    def column_sums(self, A: Tensor) -> Tensor:
         """Return the sums over rows in float64, on the device."""
         n, r = A.shape
         rows = n if n <= _FEW else -(-n // _SUMS)
@@ -109,44 +113,47 @@ class TorchBackend:
         launch(column_sums_kernel, (len(sums),), (A, sums, n, rows, r), tile)
         return sums.sum(0) if len(sums) > 1 else sums[0]
 
-    def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
+    def ahead(self, now: Tensor, before: Tensor, b: float, least: float) -> Tensor:
         """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
         torch.lerp(now, before, -b, out=before)
         return torch.maximum(before, least * now, out=before)
 
-    def ratio_matmul(self, X: Any, A: Any, B: Any) -> Any:
+    def ratio_matmul(self, X: Matrix, A: Tensor, B: Tensor) -> Tensor:
         """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
         if isinstance(X, DenseMatrix):
             return dense_ratio_matmul(X, A, B)
+        assert isinstance(X, SparseMatrix)
         return SparsePass(X, A, self._gathered(B)).run(step=False)
 
-    def _gathered(self, B: Any) -> Any:
+    def _gathered(self, B: Tensor) -> Tensor:
         """Return a factor as its rows are gathered."""
         return B.to(half_width(B)) if self.half and B.dtype == torch.float32 else B
 
-    def divergence(self, X: Any, A: Any, B: Any) -> float:
+    def divergence(self, X: Matrix, A: Tensor, B: Tensor) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
         total = self.column_sums(A) @ self.column_sums(B)
         if isinstance(X, DenseMatrix):
             return float(total + dense_log_terms(X, A, B))
+        assert isinstance(X, SparseMatrix)
         return float(total + SparsePass(X, A, B).log_terms())
 
     def half_step(
         self,
-        X: Any,
-        A: Any,
-        B: Any,
-        den: Any,
+        X: Matrix,
+        A: Tensor,
+        B: Tensor,
+        den: Tensor,
         *,
-        weight: Any = None,
+        weight: Tensor | None = None,
         also: Also | None = None,
         plus: Plus | None = None,
-        out: Any = None,
+        out: Tensor | None = None,
         gauge: bool = False,
     ) -> Step:
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if isinstance(X, DenseMatrix):
-            return dense_half_step(X, A, B, den, weight, also, plus, gauge)
+            return finish(A, self.numerator(X, A, B, also, plus), den, weight, gauge)
+        assert isinstance(X, SparseMatrix)
         passed = SparsePass(
             X, A, self._gathered(B), den=den, weight=weight, also=also, plus=plus, gauge=gauge
         )
@@ -156,12 +163,17 @@ class TorchBackend:
         return gauged(new, *passed.gauge.sum(0).tolist())
 
     def finish(
-        self, A: Any, numerator: Any, den: Any, out: Any = None, gauge: bool = False
+        self,
+        A: Tensor,
+        numerator: Tensor,
+        den: Tensor,
+        out: Tensor | None = None,
+        gauge: bool = False,
     ) -> Step:
         """Return ``A * numerator / den``."""
         return finish(A, numerator, den, None, gauge)
 
-    def total(self, parts: Iterable[Any]) -> Any:
+    def total(self, parts: Iterable[Tensor]) -> Tensor:
         """Return the sum of factors, added up in float64."""
         total = dtype = None
         for part in parts:
@@ -185,7 +197,7 @@ class StreamedBackend(BlockedBackend):
         super().__init__(inner)
         self.device, self.memory, self.r = inner.device, memory, r
 
-    def prepare(self, X: Any, like: Any = None) -> Any:
+    def prepare(self, X: Data | BlockSource, like: Matrix | None = None) -> Any:
         """Keep the data on the host, in blocks that fit the card twice."""
         if like is not None:
             return super().prepare(X, like=like)

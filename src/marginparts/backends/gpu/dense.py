@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from marginparts._types import Step
-from marginparts.backends import Also, Plus
+from marginparts._types import Array, Step
 from marginparts.backends._common import gauged, least_entry, tiny
 from marginparts.backends.gpu.launch import NUMPY, half_width, launch
 from marginparts.backends.gpu.triton_csr import dense_ratio_kernel
@@ -25,7 +25,7 @@ _BLOCK = 1 << 27
 class DenseMatrix:
     """A dense matrix on the device, or the transpose of one."""
 
-    def __init__(self, X: Any, transposed: bool = False) -> None:
+    def __init__(self, X: Tensor, transposed: bool = False) -> None:
         self.X, self.transposed = X, transposed
         self.shape: tuple[int, ...] = tuple(X.shape[::-1] if transposed else X.shape)
 
@@ -40,7 +40,7 @@ class DenseMatrix:
         step = max(1, _BLOCK // max(d, 1))
         return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
-    def __matmul__(self, B: Any) -> Any:
+    def __matmul__(self, B: Tensor | Array) -> Any:
         X = self.X.T if self.transposed else self.X
         if isinstance(B, torch.Tensor):
             return X @ B
@@ -48,7 +48,7 @@ class DenseMatrix:
         return (X @ moved).cpu().numpy()
 
 
-def dense_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
+def dense_ratio_matmul(X: DenseMatrix, A: Tensor, B: Tensor) -> Tensor:
     """Return ``(X / (A @ B.T)) @ B``: fused in single precision, in blocks of samples otherwise."""
     if A.dtype == torch.float32 and A.shape[1] <= _FUSED_COLUMNS:
         return _fused_ratio_matmul(X, A, B)
@@ -64,7 +64,7 @@ def dense_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
     return sums.to(A.dtype)
 
 
-def _fused_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
+def _fused_ratio_matmul(X: DenseMatrix, A: Tensor, B: Tensor) -> Tensor:
     """The same in one kernel: neither ``A @ B.T`` nor the ratio is ever written."""
     (n, d), r = X.shape, A.shape[1]
     strides = X.X.stride()[::-1] if X.transposed else X.X.stride()
@@ -84,13 +84,13 @@ def _fused_ratio_matmul(X: DenseMatrix, A: Any, B: Any) -> Any:
     return partial[0] if shares == 1 else partial.sum(0, dtype=torch.float64).to(A.dtype)
 
 
-def _ratio(X: Any, fitted: Any, floor: float) -> Any:
+def _ratio(X: Tensor, fitted: Tensor, floor: float) -> Tensor:
     """Write ``X / fitted`` over ``fitted``, and 0 where the fit is 0."""
     empty = fitted <= floor
     return torch.div(X, fitted, out=fitted).masked_fill_(empty, 0.0)
 
 
-def dense_log_terms(X: DenseMatrix, A: Any, B: Any) -> Any:
+def dense_log_terms(X: DenseMatrix, A: Tensor, B: Tensor) -> Tensor:
     """Return the sum of ``x log(x / a.b) - x`` over the nonzeros."""
     samples, features = (B, A) if X.transposed else (A, B)
     total = torch.zeros((), dtype=torch.float64, device=A.device)
@@ -105,26 +105,7 @@ def dense_log_terms(X: DenseMatrix, A: Any, B: Any) -> Any:
     return total
 
 
-def dense_half_step(
-    X: DenseMatrix,
-    A: Any,
-    B: Any,
-    den: Any,
-    weight: Any,
-    also: Also | None,
-    plus: Plus | None,
-    gauge: bool,
-) -> Step:
-    """The numerator through matrix products, then the update."""
-    numerator = dense_ratio_matmul(X, A, B)
-    if also is not None:
-        numerator += also.weight * dense_ratio_matmul(also.X, A, also.B)
-    if plus is not None:
-        numerator += plus.weight * (plus.S @ plus.T)
-    return finish(A, numerator, den, weight, gauge)
-
-
-def finish(A: Any, numerator: Any, den: Any, weight: Any, gauge: bool) -> Step:
+def finish(A: Tensor, numerator: Tensor, den: Tensor, weight: Tensor | None, gauge: bool) -> Step:
     """The update from its numerator."""
     alive = den >= np.finfo(NUMPY[A.dtype]).tiny
     inverse = torch.where(alive, 1 / den, torch.zeros_like(den)).to(A.dtype)

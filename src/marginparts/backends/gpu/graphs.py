@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from marginparts._types import Step
+
+if TYPE_CHECKING:
+    from marginparts.losses.nmf_alpha import NMFAlphaProblem
 
 #: How often an update occurs before it is recorded.
 _WORTH_RECORDING = 3
@@ -23,7 +27,7 @@ class Recorded:
     to, runs as it is.
     """
 
-    def __init__(self, problem: Any) -> None:
+    def __init__(self, problem: NMFAlphaProblem) -> None:
         self.problem = problem
         self.seen: Counter[Any] = Counter()
         self.graphs: dict[Any, Any] = {}
@@ -31,7 +35,9 @@ class Recorded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.problem, name)
 
-    def update(self, state: Any, block: str, out: Any = None, gauge: bool = False) -> Step:
+    def update(
+        self, state: dict[str, Tensor], block: str, out: Tensor | None = None, gauge: bool = False
+    ) -> Step:
         """Return the update of the problem."""
         if gauge or out is None:
             return self._plain(state, block, out, gauge)
@@ -48,7 +54,7 @@ class Recorded:
         self.graphs[key].replay()
         return Step(out)
 
-    def _plain(self, state: Any, block: str, out: Any, gauge: bool) -> Step:
+    def _plain(self, state: dict[str, Tensor], block: str, out: Tensor | None, gauge: bool) -> Step:
         found: Step = self.problem.update(state, block, out=out, gauge=gauge)
         if out is not None and found.factor is not out:
             out.copy_(found.factor)

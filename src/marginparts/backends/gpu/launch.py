@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,9 +15,17 @@ TORCH: dict[Any, Any] = {
 NUMPY: dict[Any, Any] = {kind: dtype for dtype, kind in TORCH.items()}
 
 
-def half_width(A: Any) -> Any:
+def half_width(A: torch.Tensor) -> torch.dtype:
     """Return the type of half the width: on a CPU one that Triton's interpreter can multiply."""
     return torch.bfloat16 if A.is_cuda else torch.float16
+
+
+class Kernel(Protocol):
+    """A function compiled by Triton: ``kernel[grid](*args, **constants)``."""
+
+    arg_names: list[str]
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., Any]: ...
 
 
 #: Kernels as they were compiled for arguments of some kinds.
@@ -24,7 +33,7 @@ _compiled: dict[Any, tuple[Any, list[Any]]] = {}
 
 
 def launch(
-    kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], flags: dict[str, Any]
+    kernel: Kernel, grid: tuple[int, ...], args: tuple[Any, ...], flags: dict[str, Any]
 ) -> None:
     """Launch a kernel; from the second time on without asking which version of it fits.
 

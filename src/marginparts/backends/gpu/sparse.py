@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
-from marginparts.backends import Also, Plus
+from marginparts._types import Array
 from marginparts.backends._common import least_entry, tiny
+from marginparts.backends.base import Also, Plus
 from marginparts.backends.gpu.launch import NUMPY, launch
 from marginparts.backends.gpu.triton_csr import log_terms_kernel, long_rows_kernel, pieces_kernel
 
@@ -18,27 +21,31 @@ from marginparts.backends.gpu.triton_csr import log_terms_kernel, long_rows_kern
 #: finer, into so many pieces that all of the card has work.
 _SHORTEST, _LONGEST, _ENOUGH_PIECES = 32, 512, 1 << 11
 
+Indices = NDArray[np.integer[Any]]
+
 
 class Pieces(NamedTuple):
     """The rows of a CSR matrix cut into pieces, and the rows that have several."""
 
-    row: Any
-    start: Any
-    stop: Any
-    slot: Any
-    long_row: Any
-    first_slot: Any
-    n_slots: Any
+    row: Tensor
+    start: Tensor
+    stop: Tensor
+    slot: Tensor
+    long_row: Tensor
+    first_slot: Tensor
+    n_slots: int
 
 
 class SparseMatrix:
     """A CSR matrix on the device; its transpose is made when needed."""
 
-    def __init__(self, csr: sp.csr_array, device: Any, transpose: SparseMatrix | None = None):
+    def __init__(
+        self, csr: sp.csr_array, device: torch.device, transpose: SparseMatrix | None = None
+    ):
         self.shape: tuple[int, int] = csr.shape
         self.device = device
         self.host = csr
-        self._room: Any = None
+        self._buffer: Tensor | None = None
         if transpose is not None:
             self.T = transpose
 
@@ -56,7 +63,7 @@ class SparseMatrix:
         indptr, indices, data = map(self._moved, found)
         return indptr, indices, data
 
-    def _moved(self, part: Any) -> Any:
+    def _moved(self, part: Indices) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(part)).to(self.device)
 
     @cached_property
@@ -65,13 +72,13 @@ class SparseMatrix:
         found = cut_rows(self.host.indptr, self.host.indices)
         return Pieces._make([*map(self._moved, found[:-1]), found[-1]])
 
-    def room(self, n_slots: int, r: int, dtype: Any) -> Any:
+    def buffer(self, n_slots: int, r: int, dtype: torch.dtype) -> Tensor:
         """Return where the sums of pieces are kept, made once."""
-        if self._room is None or self._room.shape[1] != r or self._room.dtype != dtype:
-            self._room = torch.empty((max(n_slots, 1), r), dtype=dtype, device=self.device)
-        return self._room
+        if self._buffer is None or self._buffer.shape[1] != r or self._buffer.dtype != dtype:
+            self._buffer = torch.empty((max(n_slots, 1), r), dtype=dtype, device=self.device)
+        return self._buffer
 
-    def __matmul__(self, B: Any) -> Any:
+    def __matmul__(self, B: Tensor | Array) -> Any:
         """Multiply with a factor on the device, or with one on the host, which gives one there.
 
         A vector of the host gives one on the device: the row sums of S are wanted there.
@@ -96,8 +103,10 @@ class Arrived(SparseMatrix):
     n_slots : int
     """
 
-    def __init__(self, shape: tuple[int, int], device: Any, sent: Any, n_slots: int) -> None:
-        self.shape, self.device, self._room = shape, device, None
+    def __init__(
+        self, shape: tuple[int, int], device: torch.device, sent: list[Tensor], n_slots: int
+    ) -> None:
+        self.shape, self.device, self._buffer = shape, device, None
         # in the place of what would be made from a matrix on the host
         self.arrays = (None, *sent[:2])
         self.pieces = Pieces._make([*sent[2:], n_slots])
@@ -109,7 +118,7 @@ def packed(csr: sp.csr_array) -> tuple[list[Any], int]:
     return [csr.indices.astype(np.int32, copy=False), csr.data, *cut], n_slots
 
 
-def cut_rows(indptr: Any, indices: Any) -> tuple[Any, ...]:
+def cut_rows(indptr: Indices, indices: Indices) -> tuple[Any, ...]:
     """Cut rows into pieces that are not too long, and order them.
 
     The pieces of long rows come first, by their first column: those that run at one time gather
@@ -154,11 +163,11 @@ class SparsePass:
     def __init__(
         self,
         X: SparseMatrix,
-        A: Any,
-        B: Any,
+        A: Tensor | None,
+        B: Tensor,
         *,
-        den: Any = None,
-        weight: Any = None,
+        den: Tensor | None = None,
+        weight: Tensor | None = None,
         also: Also | None = None,
         plus: Plus | None = None,
         gauge: bool = False,
@@ -175,7 +184,7 @@ class SparsePass:
             **tile_of(B.shape[1]),
         }  # fmt: skip
 
-    def run(self, *, step: bool, out: Any = None) -> Any:
+    def run(self, *, step: bool, out: Tensor | None = None) -> Tensor:
         """Sum every row, and finish it."""
         X, B, pieces = self.X, self.B, self.X.pieces
         r = B.shape[1]
@@ -184,7 +193,7 @@ class SparsePass:
         if not X.shape[0]:
             return out
         _, indices, values = X.arrays
-        partial = X.room(pieces.n_slots, r, self.dtype)
+        partial = X.buffer(pieces.n_slots, r, self.dtype)
         A = B if self.A is None else self.A
         common = (
             B if self.den is None else self.den, B if self.weight is None else self.weight,
@@ -205,14 +214,14 @@ class SparsePass:
             launch(long_rows_kernel, (len(pieces.long_row),), args, flags)
         return out
 
-    def _more(self, term: Any) -> tuple[Any, ...]:
+    def _more(self, term: Also | Plus | None) -> tuple[Any, ...]:
         """Return the arrays of a further term; anything will do where there is none."""
         if term is None:
             return (self.X.pieces.row,) * 2 + (self.B,) * 2
-        matrix, factor = term[0], term[1]
+        matrix, factor = cast(SparseMatrix, term[0]), cast(Tensor, term[1])
         return (*matrix.arrays, factor.contiguous())
 
-    def log_terms(self) -> Any:
+    def log_terms(self) -> Tensor:
         """Return the sum of ``x log(x / a.b) - x``."""
         pieces = self.X.pieces
         _, indices, values = self.X.arrays
@@ -224,7 +233,7 @@ class SparsePass:
         return terms.sum()
 
 
-def _split(term: Any) -> tuple[float, float]:
+def _split(term: Also | Plus | None) -> tuple[float, float]:
     """Return a weight as two numbers of single precision, whose sum is exact enough for double."""
     weight = 0.0 if term is None else float(term.weight)
     high = float(np.float32(weight))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Iterable, Iterator, MutableSequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from marginparts._types import Array, Data
+from marginparts.backends._blocks import BlockSource, FactorBlocks
+from marginparts.backends.base import Backend
 from marginparts.backends.gpu.dense import DenseMatrix
 from marginparts.backends.gpu.sparse import Arrived, packed
 
@@ -29,7 +32,7 @@ _BLOCKS, _FOR_H = 0.4, 0.3
 _COPIES = 4
 
 
-def free_memory(device: Any, limit: int | None) -> int:
+def free_memory(device: torch.device, limit: int | None) -> int:
     """Return the bytes of the card that may be used."""
     if device.type != "cuda":
         return limit if limit is not None else 1 << 62
@@ -37,14 +40,14 @@ def free_memory(device: Any, limit: int | None) -> int:
     return free if limit is None else min(free, limit)
 
 
-def bytes_of(X: Any) -> int:
+def bytes_of(X: Data) -> int:
     """Return what a matrix takes on the card: sparse ones are there by rows and by columns."""
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         return int(X.nbytes)
     return 2 * int(X.nnz) * (X.dtype.itemsize + 4)
 
 
-class HostBlocks:
+class HostBlocks(BlockSource):
     """A `BlockSource` whose blocks are on the card while they are needed.
 
     Parameters
@@ -57,14 +60,14 @@ class HostBlocks:
         The number of parts.
     """
 
-    def __init__(self, X: Any, device: Any, memory: int, r: int) -> None:
+    def __init__(self, X: Data, device: torch.device, memory: int, r: int) -> None:
         self.shape, self.sparse, self.device = X.shape, sp.issparse(X), device
         n, itemsize = X.shape[0], X.dtype.itemsize
         size = bytes_of(X) // (2 if self.sparse else 1)
         count = max(1, min(n, -(-2 * size // int(_BLOCKS * memory))))
         self.bounds = [int(bound) for bound in np.linspace(0, n, count + 1)]
         self.H_stays = _COPIES * n * r * itemsize <= _FOR_H * memory
-        blocks = [X[a:b] for a, b in pairwise(self.bounds)]
+        blocks: list[Any] = [X[a:b] for a, b in pairwise(self.bounds)]
         if self.sparse:
             self.by_rows = [_sparse_block(block, device) for block in blocks]
             self.by_columns = [_sparse_block(block.T.tocsr(), device) for block in blocks]
@@ -84,44 +87,34 @@ class HostBlocks:
             else:
                 yield DenseMatrix(sent[0])
 
-    def room_for_blocks(self, inner: Any) -> MutableSequence[Any]:
+    def new_factor(self, inner: Backend) -> FactorBlocks:
         """Return where the blocks of H are kept: on the card if they fit."""
         count = len(self.bounds) - 1
-        return [None] * count if self.H_stays else _HostRoom(count, self.device)
+        return FactorBlocks(count) if self.H_stays else _OnHost(count, self.device)
 
 
-class _HostRoom(MutableSequence[Any]):
+class _OnHost(FactorBlocks):
     """Blocks of a factor in host memory, which come to the card when they are taken."""
 
-    def __init__(self, count: int, device: Any) -> None:
-        self.blocks: list[Any] = [None] * count
+    def __init__(self, count: int, device: torch.device) -> None:
+        super().__init__(count)
         self.device = device
 
-    def __len__(self) -> int:
-        return len(self.blocks)
+    def __getitem__(self, i: int) -> torch.Tensor:
+        return self.kept[i].to(self.device)
 
-    def __getitem__(self, i: Any) -> Any:
-        return self.blocks[i].to(self.device)
-
-    def __setitem__(self, i: Any, block: Any) -> None:
-        self.blocks[i] = block.cpu()
-
-    def __delitem__(self, i: Any) -> None:
-        raise TypeError("The blocks of a factor are as many as those of the data.")
-
-    def insert(self, i: int, block: Any) -> None:
-        """Refuse."""
-        raise TypeError("The blocks of a factor are as many as those of the data.")
+    def __setitem__(self, i: int, block: torch.Tensor) -> None:
+        self.kept[i] = block.cpu()
 
 
-def _sparse_block(block: sp.csr_array, device: Any) -> tuple[Any, int, list[Any]]:
+def _sparse_block(block: sp.csr_array, device: torch.device) -> tuple[Any, int, list[Any]]:
     """Return the shape, the number of slots and all arrays of a block, pinned."""
     arrays, n_slots = packed(block)
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in arrays]
     return block.shape, n_slots, [t.pin_memory() if device.type == "cuda" else t for t in tensors]
 
 
-def _pin_in_place(owner: Any, X: Any) -> None:
+def _pin_in_place(owner: HostBlocks, X: Array) -> None:
     """Pin the pages of an array that is too large to be copied, until its owner is gone."""
     cuda = torch.cuda.cudart()
     if int(cuda.cudaHostRegister(X.ctypes.data, X.nbytes, 0)) == 0:
@@ -130,14 +123,16 @@ def _pin_in_place(owner: Any, X: Any) -> None:
         logger.info("the data could not be pinned; copies to the card will not overlap")
 
 
-def _arriving(blocks: Iterable[list[Any]], device: Any) -> Iterator[list[Any]]:
+def _arriving(
+    blocks: Iterable[list[torch.Tensor]], device: torch.device
+) -> Iterator[list[torch.Tensor]]:
     """Yield blocks on the device, with the next one on its way."""
     if device.type != "cuda":
         yield from (list(block) for block in blocks)
         return
     copies, here = torch.cuda.Stream(device), torch.cuda.current_stream(device)
 
-    def send(block: list[Any]) -> tuple[list[Any], Any]:
+    def send(block: list[torch.Tensor]) -> tuple[list[torch.Tensor], Any]:
         with torch.cuda.stream(copies):
             moved = [part.to(device, non_blocking=True) for part in block]
         return moved, copies.record_event()
@@ -148,7 +143,7 @@ def _arriving(blocks: Iterable[list[Any]], device: Any) -> Iterator[list[Any]]:
     while coming is not None:
         moved, arrived = coming
         if worked is not None:
-            worked.synchronize()  # else blocks would be sent before there is room for them
+            worked.synchronize()  # else blocks would be sent before there is memory for them
         following = next(waiting, None)
         coming = None if following is None else send(following)
         here.wait_event(arrived)

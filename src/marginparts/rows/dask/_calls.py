@@ -2,8 +2,8 @@
 
 Blocks are shared out by the work that they are: their nonzeros plus their rows. Each call sends one
 task to each worker and adds up what they say as a tree; a task is bound to its worker, so that
-nothing is moved behind our back. When a worker is gone its blocks go to the others, which make them
-anew; when one joins it is given some.
+nothing is moved behind our back. When a worker is gone its blocks go to the others, which compute
+them again; when one joins it is given some.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import reduce
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marginparts.rows.dask import _shard
 from marginparts.rows.dask._lost_rows import Known, Margin
 from marginparts.rows.dask._shard import LackingBlocksError, News, Order, Share, Shared, Spec
 
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
 logger = logging.getLogger("marginparts")
 
-#: Seconds between looks at who is there, while a call is waited for and otherwise.
-_WAITING, _LOOKING = 0.5, 2.0
+#: Seconds between checks of who is there, while a call is waited for and otherwise.
+_WAITING, _ADMITTING = 0.5, 2.0
 
 #: How often the same blocks may be lost in one call.
 _TRIES = 20
@@ -59,22 +62,23 @@ class Workers:
     """
 
     def __init__(
-        self, client: Any, blocks: Sequence[Any], first_rows: Any, work: Any, spec: Spec
-    ) -> None:
+        self, client: Client, blocks: Sequence[Future], first_rows: Sequence[int],
+        work: Sequence[int], spec: Spec,
+    ) -> None:  # fmt: skip
         self.client, self.blocks, self.first_rows = client, blocks, [int(i) for i in first_rows]
         self.work = [int(amount) for amount in work]
         self.spec = spec._replace(fit=uuid.uuid4().hex)
         self.shared: Shared = {}
         self.seen: dict[str, dict[str, int]] = {}
-        self.editions = count()
+        self.versions = count()
         self.clock = self.updates = 0
         self.rebuilt = 0
         self.margin: Callable[[], tuple[float, Any, Any] | None] = lambda: None
         self.live: set[int] = set()
-        self.queue: list[tuple[tuple[Any, ...], Any]] = []
+        self.queue: list[tuple[tuple[Any, ...], Callable[[Any], None] | None]] = []
         self.owner: dict[int, str] = {}
         self.results: list[Any] = []
-        self._looked = 0.0
+        self._checked_at = 0.0
         self._place()
 
     def share(self, **values: Any) -> None:
@@ -83,15 +87,15 @@ class Workers:
             self.shared.pop(name, None)
             if value is not None:
                 # as the result of a task it can be made again, wherever it was lost
-                self.shared[name] = News(next(self.editions), self._submitted(_shard.keep, value))
+                self.shared[name] = News(next(self.versions), self._submitted(_shard.keep, value))
 
-    def later(self, *step: Any, then: Any = None) -> None:
+    def later(self, *step: Any, then: Callable[[Any], None] | None = None) -> None:
         """Do something together with the next call, and tell ``then`` what it came to."""
         self.queue.append((step, then))
 
     def call(self, *step: Any) -> Any:
         """Do something with all blocks, and return the sum of what they say."""
-        self._look_for_workers()
+        self._admit_workers()
         steps = *(before for before, _ in self.queue), step
         order = Order(self.clock, tuple(sorted(self.live)), steps)
         tasks = {self._submit(worker, some, order): some for worker, some in self._by_worker()}
@@ -101,7 +105,7 @@ class Workers:
             if not lost:
                 self.clock += 1
                 self.updates += step[0] == "step"
-                self._note_what_was_seen(tasks)
+                self._note_seen(tasks)
                 *earlier, last_said = reduce(_shard.added, self.results)
                 for (_, then), said in zip(self.queue, earlier, strict=True):
                     if then is not None:
@@ -111,14 +115,14 @@ class Workers:
             tasks = self._resubmitted(tasks, lost, order)
         raise ClusterError("Workers of the cluster died over and over; the fit was given up.")
 
-    def _submit(self, worker: str, numbers: Sequence[int], order: Order) -> Any:
+    def _submit(self, worker: str, numbers: Sequence[int], order: Order) -> Future:
         return self._bound(worker, _shard.call, self._some(numbers), self._news(worker), order)
 
-    def _bound(self, worker: str, function: Any, *args: Any) -> Any:
+    def _bound(self, worker: str, function: Callable[..., Any], *args: Any) -> Future:
         """Submit a task to one worker, and to no other."""
         return self._submitted(function, self.spec, *args, workers=[worker])
 
-    def _submitted(self, function: Any, *args: Any, **where: Any) -> Any:
+    def _submitted(self, function: Callable[..., Any], *args: Any, **where: list[str]) -> Future:
         with warnings.catch_warnings():
             # V is as large as it is
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
@@ -131,19 +135,19 @@ class Workers:
         )
 
     def _news(self, worker: str) -> Shared:
-        """Return what a worker should have; only the edition of what it has already."""
+        """Return what a worker should have; only the version of what it has already."""
         seen = self.seen.get(worker, {})
         return {
-            name: news._replace(value=None) if seen.get(name) == news.edition else news
+            name: news._replace(value=None) if seen.get(name) == news.version else news
             for name, news in self.shared.items()
         }
 
-    def _note_what_was_seen(self, tasks: dict[Any, list[int]]) -> None:
-        editions = {name: news.edition for name, news in self.shared.items()}
+    def _note_seen(self, tasks: dict[Future, list[int]]) -> None:
+        versions = {name: news.version for name, news in self.shared.items()}
         for numbers in tasks.values():
-            self.seen[self.owner[numbers[0]]] = editions
+            self.seen[self.owner[numbers[0]]] = versions
 
-    def _tree(self, tasks: list[Any]) -> list[Any]:
+    def _tree(self, tasks: list[Future]) -> list[Future]:
         """Add up in pairs until there are two results: nobody receives more than that."""
         while len(tasks) > 2:
             pairs = zip(tasks[::2], tasks[1::2], strict=False)
@@ -151,7 +155,7 @@ class Workers:
             tasks = [self.client.submit(_shard.added, a, b, pure=False) for a, b in pairs] + odd
         return tasks
 
-    def _wait(self, last: list[Any], tasks: dict[Any, list[int]]) -> list[Any]:
+    def _wait(self, last: list[Future], tasks: dict[Future, list[int]]) -> list[Future]:
         """Wait for the last sums; return the tasks that were lost on the way."""
         from distributed import wait
 
@@ -186,12 +190,14 @@ class Workers:
                 last[:] = self._tree(list(tasks))
 
     def _resubmitted(
-        self, tasks: dict[Any, list[int]], lost: list[Any], order: Order
-    ) -> dict[Any, list[int]]:
+        self, tasks: dict[Future, list[int]], lost: list[Future], order: Order
+    ) -> dict[Future, list[int]]:
         """Let other workers do what was lost; what is done stays done."""
         orphans = [number for task in lost for number in tasks[task]]
         self.rebuilt += 1
-        logger.warning("%d blocks of rows were lost with their worker; made anew", len(orphans))
+        logger.warning(
+            "%d blocks of rows were lost with their worker and are computed again", len(orphans)
+        )
         for number in orphans:
             self.seen.pop(self.owner[number], None)
         self.client.cancel(lost)
@@ -210,7 +216,7 @@ class Workers:
         except Exception as error:
             self._check_scheduler(error)
             raise
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
         return found
 
     def _check_scheduler(self, error: BaseException) -> None:
@@ -249,9 +255,9 @@ class Workers:
     def _by_worker(self) -> list[tuple[str, list[int]]]:
         return _grouped(range(len(self.blocks)), self.owner)
 
-    def _look_for_workers(self) -> None:
+    def _admit_workers(self) -> None:
         """Let workers that joined take part."""
-        if time.monotonic() - self._looked < _LOOKING:
+        if time.monotonic() - self._checked_at < _ADMITTING:
             return
         present = self._present()
         if any(owner not in present for owner in self.owner.values()):
@@ -263,7 +269,7 @@ class Workers:
             taken = self._bound(new, _shard.take, self._some([number]), self._news(new), given)
             arrived = self._is_done(taken, old, new)
             if arrived:
-                self.seen[new] = {name: news.edition for name, news in self.shared.items()}
+                self.seen[new] = {name: news.version for name, news in self.shared.items()}
             if not arrived or not taken.result():
                 logger.info("block %d did not arrive", number)  # the next call finds it lacking
 
@@ -287,7 +293,7 @@ class Workers:
             self.owner[best] = least
             moved.append((best, most))
 
-    def released(self, name: int) -> list[Any]:
+    def released(self, name: int) -> list[Future]:
         """Return the rows of a factor as futures that are done."""
         found: dict[int, Any] = {}
         for _ in range(_TRIES):
@@ -301,7 +307,7 @@ class Workers:
                 return [found[i] for i in sorted(found)]
         raise ClusterError("Workers of the cluster died over and over; the fit was given up.")
 
-    def _is_done(self, future: Any, *workers: str) -> bool:
+    def _is_done(self, future: Future, *workers: str) -> bool:
         """Wait for a task that needs some workers; say whether it came to something."""
         from distributed import wait
 
@@ -327,6 +333,6 @@ def _grouped(numbers: Iterable[int], owner: dict[int, str]) -> list[tuple[str, l
     return sorted(groups.items())
 
 
-def _lacks_blocks(task: Any) -> bool:
+def _lacks_blocks(task: Future) -> bool:
     """Say whether a worker that is there does not have what it was called for."""
     return task.status == "error" and isinstance(task.exception(), LackingBlocksError)

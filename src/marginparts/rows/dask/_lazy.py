@@ -1,7 +1,8 @@
-"""Maps of Dask arrays that are computed when they are asked for."""
+"""The door for Dask arrays: data for a fit, or maps that are computed when they are asked for."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
@@ -9,23 +10,33 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts.rows.dask._rows import DaskRows, as_dask_rows
+from marginparts._types import Array, Data
+from marginparts.rows.base import Elsewhere
 
 
-def lazy_on_dask(method: Any) -> Any:
+def as_dask_rows(X: Any) -> Any:
+    """Return a Dask array or DataFrame as rows on a cluster, and all else as it is."""
+    if "dask" not in sys.modules or not type(X).__module__.startswith(("dask.", "dask_expr")):
+        return X
+    from marginparts.rows.dask._rows import DaskRows
+
+    return DaskRows(X.values if hasattr(X, "to_dask_array") else X)
+
+
+def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let a method of a fitted estimator map Dask arrays lazily, a block at a time."""
 
     @wraps(method)
     def mapped(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         X = as_dask_rows(X)
-        if not isinstance(X, DaskRows):
-            return method(self, X, *args, **options)
-        return _mapped(partial(method, self), self, X)
+        if isinstance(X, Elsewhere) and X.on_cluster:
+            return _mapped(partial(method, self), self, X)
+        return method(self, X, *args, **options)
 
     return mapped
 
 
-def _mapped(function: Callable[[Any], Any], estimator: Any, X: DaskRows) -> Any:
+def _mapped(function: Callable[[Any], Any], estimator: Any, X: Any) -> Any:
     """Return a Dask array with what a method says of each block."""
     from sklearn.utils.validation import check_is_fitted
 
@@ -45,7 +56,7 @@ def _mapped(function: Callable[[Any], Any], estimator: Any, X: DaskRows) -> Any:
                               **columns)  # fmt: skip
 
 
-def _on_block(X: Any, function: Callable[[Any], Any], nothing: Any) -> Any:
+def _on_block(X: Data, function: Callable[[Data], Array], nothing: Array) -> Array:
     if not X.shape[0]:
         return nothing
     return function(X if sp.issparse(X) else np.asarray(X))

@@ -1,6 +1,6 @@
-"""Rows of H that were lost with their worker, found again from the data and V.
+"""Rows of H that were lost with their worker, recovered from the data and V.
 
-The margin components belong to all rows together. What was lost can still be found row by row,
+The margin components belong to all rows together. What was lost can still be recovered row by row,
 because the client knows what all rows together had come to: HS (2p, r), and with it T (eq. 16). In
 a fit that has settled, the lost rows are where eq. 16 with this T leaves them as they are.
 """
@@ -8,11 +8,11 @@ a fit that has settled, the lost rows are where eq. 16 with this T leaves them a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from marginparts._types import Array, Problem, State, Step
+from marginparts._types import Array, Matrix, Operator, Problem, State, Step
 from marginparts.backends import Backend, Plus
 from marginparts.solve.loop import minimize
 
@@ -31,14 +31,14 @@ class Margin(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What it takes to find rows again: how many updates they had had, and the margin or None."""
+    """What it takes to recover rows: how many updates they had had, and the margin or None."""
 
     updates: int
     margin: Margin | None
 
 
 @dataclass
-class LostRows:
+class LostRows(Problem):
     """The update of some rows of H, with V and what other rows come to as they are.
 
     Parameters
@@ -51,8 +51,8 @@ class LostRows:
     """
 
     backend: Backend
-    X: Any
-    S: Any
+    X: Matrix
+    S: Operator | None
     r: int
     margin: Margin | None
 
@@ -65,11 +65,11 @@ class LostRows:
         H, V = state["H"], state["V"]
         options: dict[str, Any] = {}
         if self.margin is not None and self.S is not None:
-            options = margin_term(self.backend, self.S, self.margin.lam, self._T(H))
+            options = margin_term(self.backend, self.S, self.margin.lam, self._T(self.S, H))
         den = self.backend.column_sums(V)
         return self.backend.half_step(self.X, H, V, den, out=out, gauge=gauge, **options)
 
-    def _T(self, H: Any) -> Array:
+    def _T(self, S: Operator, H: Array) -> Array:
         """Return T (2p, r), held down where these rows claim more than all rows had.
 
         ``HS * T`` is how much of each margin component each part explains. Rows that started far
@@ -77,27 +77,27 @@ class LostRows:
         """
         assert self.margin is not None
         _, HS, T = self.margin
-        own = self.backend.release(self.S.T @ H, self.r)
+        own = self.backend.release(S.T @ H, self.r)
         allowed = np.divide(HS, own, out=np.ones_like(HS), where=own > HS)
         return T * allowed
 
 
-def found_again(rows: LostRows, V: Any, flat: Array, updates: int) -> Any:
+def recovered(rows: LostRows, V: Array, flat: Array, updates: int) -> Array:
     """Return rows of H about as close to their best value for V as they were.
 
     First without the margin components: eq. 16 takes small steps where they weigh much, and a flat
     start is far off.
     """
-    H = rows.backend.factor(np.repeat(flat[None], rows.X.shape[0], axis=0))
+    H: Array = rows.backend.factor(np.repeat(flat[None], rows.X.shape[0], axis=0))
     count = min(max(updates, _FEWEST), _MOST)
     for margin in (None,) if rows.margin is None else (None, rows.margin):
-        problem = cast(Problem, replace(rows, margin=margin))  # all that plain steps ask for
+        problem = replace(rows, margin=margin)
         run = minimize(problem, {"V": V, "H": H}, solver="mu", max_iter=count, watch=False)
         H = run.state["H"]
     return H
 
 
-def margin_term(backend: Backend, S: Any, lam: float, T: Array) -> dict[str, Any]:
+def margin_term(backend: Backend, S: Operator, lam: float, T: Array) -> dict[str, Any]:
     """Return what eq. 16 has and eq. 4 has not, as options of `Backend.half_step`."""
     s = S @ np.ones(S.shape[1])
     return {"weight": 1 + lam * s, "plus": Plus(S, backend.factor(T), lam)}

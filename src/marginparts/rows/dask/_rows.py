@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts._types import Array
+from marginparts._types import Data
 from marginparts.backends import Backend, get_backend
-from marginparts.rows.base import Elsewhere, OutOfCore, facts_of
+from marginparts.rows.base import Elsewhere, Facts, OutOfCore, facts_of
 from marginparts.rows.dask._calls import ClusterError, Workers
 from marginparts.rows.dask._shard import Spec
 from marginparts.rows.dask.backend import DaskBackend
 from marginparts.validation import check_matrix
 
-
-def as_dask_rows(X: Any) -> Any:
-    """Return a Dask array or DataFrame as rows on a cluster, and all else as it is."""
-    if "dask" not in sys.modules or not type(X).__module__.startswith(("dask.", "dask_expr")):
-        return X
-    return DaskRows(X.values if hasattr(X, "to_dask_array") else X)
+if TYPE_CHECKING:
+    import dask.array
 
 
 class DaskRows(Elsewhere):
@@ -37,7 +32,9 @@ class DaskRows(Elsewhere):
     shape : (n, d)
     """
 
-    def __init__(self, array: Any) -> None:
+    on_cluster = True
+
+    def __init__(self, array: dask.array.Array) -> None:
         if array.ndim != 2:
             raise ValueError(f"X has {array.ndim} dimensions; it needs two, samples and features.")
         if np.isnan(array.shape[0]):  # as from a data frame
@@ -49,12 +46,12 @@ class DaskRows(Elsewhere):
                 stacklevel=3,
             )
             array = array.rechunk({1: -1})
-        self.array = array
+        self.array: Any = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = np.dtype(np.float32 if array.dtype == np.float32 else np.float64)
 
-    def __len__(self) -> int:
-        return self.shape[0]
+    def __repr__(self) -> str:
+        return f"DaskRows({self.shape[0]:,} x {self.shape[1]:,})"
 
     def gathered(self) -> Any:
         """Return all rows in memory, for estimators that need them at once."""
@@ -64,8 +61,6 @@ class DaskRows(Elsewhere):
     def at_hand(self, n_components: int, solver: str) -> Iterator[ClusterRows]:
         """Have all blocks checked and kept by their workers."""
         rows = ClusterRows(self.array, self.dtype)
-        if not rows.mass.any():
-            raise ValueError("X needs at least one positive entry; all are zero.")
         try:
             yield rows
         finally:
@@ -73,21 +68,9 @@ class DaskRows(Elsewhere):
 
 
 class ClusterRows(OutOfCore):
-    """Checked blocks of rows on the workers of the current client.
+    """Checked blocks of rows on the workers of the current client."""
 
-    Attributes
-    ----------
-    shape : (n, d)
-    dtype : float32 or float64
-    nnz : int
-    sparse : bool
-    bounds : (k + 1,) ints
-        Block i has the rows ``bounds[i]:bounds[i + 1]``.
-    mass, lengths : (n,) arrays
-        The sum and the Euclidean length of each row, in float64.
-    """
-
-    def __init__(self, array: Any, dtype: Any) -> None:
+    def __init__(self, array: dask.array.Array, dtype: np.dtype[Any]) -> None:
         self.client = _client()
         raw = self.client.compute(list(array.to_delayed().ravel()))
         self.dtype = dtype
@@ -97,13 +80,9 @@ class ClusterRows(OutOfCore):
         told = self.client.gather(
             [self.client.submit(_facts, block, pure=False) for block in self.blocks]
         )
-        self.sparse = told[0][3]
-        self.mass, self.lengths, self.counts = (
-            np.concatenate([one[k] for one in told]) for k in range(3)
-        )
-        self.bounds = np.cumsum([0, *(len(one[0]) for one in told)])
-        self.shape = (int(self.bounds[-1]), int(array.shape[1]))
-        self.nnz = int(self.counts.sum(dtype=np.int64))
+        self.sparse = told[0][1]
+        self._note([facts for facts, _ in told])
+        self.shape = (self.bounds[-1], int(array.shape[1]))
         self._workers: list[Workers] = []
 
     def kernels(self, backend: str | Backend, r: int) -> DaskBackend:
@@ -114,30 +93,21 @@ class ClusterRows(OutOfCore):
         self._workers.append(workers)
         return DaskBackend(workers, get_backend("numba"), self.sparse, r)
 
-    def __getitem__(self, rows: Any) -> Any:
-        """Return some rows (m, d) in the order asked for: the labeled ones, say."""
-        rows = np.asarray(rows)
-        if rows.dtype == bool:
-            rows = np.flatnonzero(rows)
-        block = np.searchsorted(self.bounds, rows, side="right") - 1
-        used = np.unique(block)
-        found = self.client.gather([
-            self.client.submit(_some_rows, self.blocks[i], rows[block == i] - self.bounds[i])
-            for i in used
-        ])  # fmt: skip
-        back = np.argsort(np.concatenate([np.flatnonzero(block == i) for i in used]))
-        stacked = sp.vstack(found, format="csr") if self.sparse else np.concatenate(found)
-        some = sp.csr_array(stacked[back]) if self.sparse else stacked[back]
-        return some if self.scale == 1 else some * some.dtype.type(self.scale)
+    def _rows_of_blocks(self, wanted: dict[int, NDArray[np.intp]]) -> list[Data]:
+        found = self.client.gather(
+            [self.client.submit(_some_rows, self.blocks[i], rows) for i, rows in wanted.items()]
+        )
+        return [some if self.scale == 1 else some * some.dtype.type(self.scale) for some in found]
 
-    def transposed_product(self, S: Any) -> Any:
+    def transposed_product(self, S: Data) -> Data:
         """Return ``S.T @ X`` (2p, d) for a sparse S (n, 2p), from the rows that S needs."""
         S = sp.csr_array(S)
         known = np.flatnonzero(np.diff(S.indptr))
         if not len(known):
             shape = (S.shape[1], self.shape[1])
             return sp.csr_array(shape, dtype=self.dtype) if self.sparse else np.zeros(shape)
-        return (S[known].T @ self[known]).astype(self.dtype)
+        product = S[known].T @ self[known]
+        return product.astype(self.dtype)
 
     def close(self) -> None:
         """Let the workers forget everything but what the caller holds."""
@@ -150,7 +120,7 @@ class _Factors(Workers):
 
     def __init__(self, rows: ClusterRows, spec: Spec) -> None:
         self.sizes = np.diff(rows.bounds)
-        by_block = np.split(rows.counts, rows.bounds[1:-1])
+        by_block = np.split(rows.counts, np.asarray(rows.bounds[1:-1], int))
         work = [counts.sum(dtype=np.int64) + len(counts) for counts in by_block]
         super().__init__(rows.client, rows.blocks, rows.bounds[:-1], work, spec)
 
@@ -182,7 +152,7 @@ def _client() -> Any:
         ) from error
 
 
-def _checked(X: Any, number: int, dtype: Any) -> Any:
+def _checked(X: Any, number: int, dtype: np.dtype[Any]) -> Data:
     """Return a block as trusted data, on its worker."""
     if not sp.issparse(X):
         X = np.asarray(X)
@@ -192,9 +162,9 @@ def _checked(X: Any, number: int, dtype: Any) -> Any:
         raise ValueError(f"Block {number} of X: {error}") from None
 
 
-def _facts(X: Any) -> tuple[NDArray[Any], Array, NDArray[Any], bool]:
-    return *facts_of(X), sp.issparse(X)
+def _facts(X: Data) -> tuple[Facts, bool]:
+    return facts_of(X), sp.issparse(X)
 
 
-def _some_rows(X: Any, rows: Any) -> Any:
+def _some_rows(X: Data, rows: NDArray[np.intp]) -> Data:
     return X[rows]

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import inverse_or_zero
-from marginparts.rows.dask._lost_rows import Known, LostRows, found_again, margin_term
+from marginparts.rows.dask._lost_rows import Known, LostRows, margin_term, recovered
 
 #: What workers keep, by the worker's address and the fit.
 _shards: dict[tuple[str, str], Shard] = {}
@@ -39,7 +39,7 @@ class Spec(NamedTuple):
     backend: str
     work: int
     r: int
-    dtype: Any
+    dtype: np.dtype[Any]
     scale: float
 
 
@@ -48,15 +48,18 @@ class Share(NamedTuple):
 
     numbers: Sequence[int]
     first_rows: Sequence[int]
-    data: Sequence[Any]
+    data: Sequence[Data]
 
 
 class News(NamedTuple):
-    """Something that all workers should have, by its edition; None for a value they have."""
+    """Something that all workers should have, by its version; None for a value they have."""
 
-    edition: int
+    version: int
     value: Any
 
+
+#: The clock and the factors of a block that moves to another worker.
+Given = tuple[int, dict[int, Array]]
 
 #: V (d, r), S (n, 2p) and the rows of H to start from, each by its letter or name.
 Shared = dict[str, News]
@@ -66,7 +69,7 @@ class Order(NamedTuple):
     """What is to be done: methods of `Block` with their arguments.
 
     ``live`` are the factors that a block must have; ``clock`` is the number of orders before it.
-    Where blocks were lost, ``known`` is what it takes to make them anew.
+    Where blocks were lost, ``known`` is what it takes to compute them again.
     """
 
     clock: int
@@ -78,7 +81,7 @@ class Order(NamedTuple):
 class Block:
     """Some rows of the data, and of every factor that goes with them."""
 
-    def __init__(self, shard: Shard, X: Any, S: Any, rows: slice, clock: int) -> None:
+    def __init__(self, shard: Shard, X: Data, S: Data | None, rows: slice, clock: int) -> None:
         spec, inner = shard.spec, shard.inner
         X = X if spec.scale == 1 else X * X.dtype.type(spec.scale)
         self.shard, self.inner, self.rows, self.clock = shard, inner, rows, clock
@@ -89,9 +92,9 @@ class Block:
     def rebuild(self, live: Sequence[int], known: Known) -> None:
         """Find H again, about as close to its best value for the V at hand as it was."""
         V, r = self.shard.V, self.shard.spec.r
-        flat = inverse_or_zero(_host(self.inner.column_sums(V)), self.shard.spec.dtype)[:r]
+        flat = inverse_or_zero(self.shard.sums(V), self.shard.spec.dtype)
         rows = LostRows(self.inner, self.part, self.S, r, known.margin)
-        H = found_again(rows, V, flat, known.updates)
+        H = recovered(rows, V, flat, known.updates)
         self.factors = {name: deepcopy(H) for name in live}
 
     def begin(self, name: int) -> None:
@@ -110,7 +113,7 @@ class Block:
 
     def sums(self, name: int) -> Array:
         """Return the column sums (r,) of H."""
-        return _host(self.inner.column_sums(self.factors[name]))[: self.shard.spec.r]
+        return self.shard.sums(self.factors[name])
 
     def margin_codes(self, name: int) -> Array | None:
         """Return ``S.T @ H`` (2p, r)."""
@@ -120,7 +123,7 @@ class Block:
         return found.astype(np.float64)
 
     def step(
-        self, name: int, to: int, lam: float, T: Any, gauge: bool, numerators: bool
+        self, name: int, to: int, lam: float, T: Array | None, gauge: bool, numerators: bool
     ) -> tuple[Any, ...]:
         """Update H (eqs. 4 and 16); return its sums, its mass and its violation.
 
@@ -173,18 +176,23 @@ class Shard:
         """Take note of what is new: V comes after each of its updates."""
         for name, news in shared.items():
             if news.value is None:
-                assert self.had[name].edition == news.edition, "the client knows what is here"
+                assert self.had[name].version == news.version, "the client knows what is here"
                 continue
             self.had[name] = news
             if name == "V":
                 self.V = self.inner.factor(news.value)
         self.had = {name: self.had[name] for name in shared}
 
+    def sums(self, A: Array) -> Array:
+        """Return the column sums (r,) of a factor, as an array of NumPy."""
+        sums: Array = self.inner.column_sums(A)
+        return self.inner.release(sums[None], self.spec.r)[0]
+
     def shared(self, name: str) -> Any:
         """Return something that all workers have, or None."""
         return self.had[name].value if name in self.had else None
 
-    def block(self, number: int, first: int, X: Any, order: Order) -> Block:
+    def block(self, number: int, first: int, X: Data, order: Order) -> Block:
         """Return a block as it should be now."""
         if self.has(number, order):
             return self.blocks[number]
@@ -201,7 +209,7 @@ class Shard:
         return number in self.blocks and self.blocks[number].clock == order.clock
 
     def check(self, numbers: Sequence[int], order: Order) -> None:
-        """Refuse an order for blocks that are lacking, unless it says how to make them anew."""
+        """Refuse an order for blocks that are lacking, unless it says how to compute them again."""
         lacking = [number for number in numbers if not self.has(number, order)]
         if lacking and self._was_begun(order) and order.known is None:
             raise LackingBlocksError(f"blocks {lacking} are not here")
@@ -230,7 +238,7 @@ def keep(value: Any) -> Any:
     return value
 
 
-def give(spec: Spec, number: int) -> tuple[int, dict[int, Array]] | None:
+def give(spec: Spec, number: int) -> Given | None:
     """Hand over the factors of a block that moves to another worker."""
     with _here(spec) as shard:
         block = shard.blocks.pop(number, None)
@@ -239,7 +247,7 @@ def give(spec: Spec, number: int) -> tuple[int, dict[int, Array]] | None:
         return block.clock, {name: block.released(name) for name in block.factors}
 
 
-def take(spec: Spec, share: Share, shared: Shared, given: Any) -> bool:
+def take(spec: Spec, share: Share, shared: Shared, given: Given | None) -> bool:
     """Take over a block; if nothing was given it will be made from the data and V."""
     with _here(spec) as shard:
         shard.see(shared)
@@ -272,7 +280,7 @@ def added(a: Any, b: Any) -> Any:
     return a if a is None else a + b
 
 
-def _for_the_wire(said: Any, dtype: Any) -> Any:
+def _for_the_wire(said: Any, dtype: np.dtype[Any]) -> Any:
     """Send matrices in the type of the data; sums over rows stay in float64."""
     if isinstance(said, list | tuple):
         return type(said)(_for_the_wire(one, dtype) for one in said)
@@ -293,8 +301,3 @@ def _here(spec: Spec) -> Any:
         if key not in _shards:
             _shards[key] = Shard(spec)
         yield _shards[key]
-
-
-def _host(a: Any) -> Array:
-    """Return a small array of the backend as one of NumPy."""
-    return np.asarray(a.cpu() if hasattr(a, "cpu") else a)

@@ -15,21 +15,24 @@ Whatever is not about blocks (V, the margin components) is done here, by a local
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from types import EllipsisType
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Step
+from marginparts._types import Array, Data, Matrix, Step
 from marginparts.backends import Also, Backend, Plus
 from marginparts.backends._common import gauged
-from marginparts.backends._unbroken import RowsLostError, Unbroken
-from marginparts.rows.base import RowsOnDemand
+from marginparts.backends.base import WrappingBackend
+from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.rows.base import OutOfCore, RowsOnDemand
+from marginparts.rows.dask._unbroken import RowsLostError, Unbroken
 
 
 class Caller(Protocol):
@@ -43,7 +46,7 @@ class Caller(Protocol):
         """Send something to all workers, once."""
         ...
 
-    def later(self, *step: Any, then: Any = None) -> None:
+    def later(self, *step: Any, then: Callable[[Any], None] | None = None) -> None:
         """Do something together with the next call, and tell ``then`` what it came to."""
         ...
 
@@ -59,29 +62,29 @@ class Caller(Protocol):
 class SharedFactor:
     """V (d, r), here and on all workers; it is sent when they need it and it has changed."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.array, self.shape, self.has_changed = array, array.shape, True
 
     def count_nonzero(self) -> int:
         """Count the entries that are not 0."""
         return int(np.count_nonzero(self.array))
 
-    def __deepcopy__(self, memo: Any) -> SharedFactor:
+    def __deepcopy__(self, memo: dict[int, object]) -> SharedFactor:
         return SharedFactor(deepcopy(self.array))
 
-    def __setitem__(self, where: Any, other: SharedFactor) -> None:
+    def __setitem__(self, where: EllipsisType, other: SharedFactor) -> None:
         self.array[where] = other.array
         self.has_changed = True
 
 
 @dataclass
 class Told:
-    """What the workers said of H along with something else, so that they need not be asked.
+    """What the workers said of H in answer to other calls, so that they need not be asked.
 
     Attributes
     ----------
     rebuilt : int
-        How often blocks had been made anew by then.
+        How often blocks had been computed again by then.
     sums : (r,) array
         The column sums.
     margin_codes : (2p, r) array
@@ -130,33 +133,32 @@ class RemoteFactor:
         """Count the entries that are not 0."""
         return int(self.ask("nonzeros"))
 
-    def __deepcopy__(self, memo: Any) -> RemoteFactor:
+    def __deepcopy__(self, memo: dict[int, object]) -> RemoteFactor:
         copied = RemoteFactor(self.backend, self.shape)
         copied[...] = self
         return copied
 
-    def __setitem__(self, where: Any, other: RemoteFactor) -> None:
+    def __setitem__(self, where: EllipsisType, other: RemoteFactor) -> None:
         self.caller.later("copy", other.name, self.name)
         self._told = replace(other.told)
 
 
 class RemoteMatrix:
-    """The data on the workers, or its transpose."""
+    """The data on the workers, or its transpose; ``kind`` is a prepared matrix of its kind."""
 
-    def __init__(self, shape: tuple[int, int], kind: Any, transposed: bool = False) -> None:
-        self.data_shape, self.kind, self.transposed = shape, kind, transposed
-        self.shape = shape[::-1] if transposed else shape
+    def __init__(self, shape: tuple[int, int], kind: Matrix) -> None:
+        self.shape, self.kind = shape, kind
 
     @property
     def T(self) -> RemoteMatrix:
         """The transpose."""
-        return RemoteMatrix(self.data_shape, self.kind, not self.transposed)
+        return RemoteMatrix(self.shape[::-1], self.kind)
 
 
 class RemoteCoefficients:
     """S (n, 2p): the workers have it by blocks."""
 
-    def __init__(self, S: Any, backend: DaskBackend, transposed: bool = False) -> None:
+    def __init__(self, S: sp.csr_array, backend: DaskBackend, transposed: bool = False) -> None:
         self.S, self.backend, self.transposed = S, backend, transposed
         self.shape = S.shape[::-1] if transposed else S.shape
 
@@ -165,16 +167,20 @@ class RemoteCoefficients:
         """The transpose, which gathers the rows of a factor."""
         return RemoteCoefficients(self.S, self.backend, not self.transposed)
 
-    def __matmul__(self, B: Any) -> Any:
+    def __matmul__(self, B: Array | RemoteFactor) -> Any:
         """Return ``S.T @ H`` (2p, r), or the product of S with a vector."""
-        if not self.transposed:
+        if not isinstance(B, RemoteFactor):
             return self.S @ B
         self.backend.codes = B.ask("margin_codes")
         return self.backend.inner.factor(self.backend.codes)
 
 
-class DaskBackend:
-    """The protocol of a backend over the workers of a cluster.
+#: H is on the workers, V here and there, and what belongs to the margin components here alone.
+Factor: TypeAlias = Array | SharedFactor | RemoteFactor
+
+
+class DaskBackend(WrappingBackend):
+    """A backend over the workers of a cluster.
 
     Parameters
     ----------
@@ -190,7 +196,8 @@ class DaskBackend:
     name = "dask"
 
     def __init__(self, caller: Caller, inner: Backend, sparse: bool, r: int) -> None:
-        self.caller, self.inner, self.sparse, self.r = caller, inner, sparse, r
+        super().__init__(inner)
+        self.caller, self.sparse, self.r = caller, sparse, r
         self.names = count()
         self.is_supervised = False
         self.sent: SharedFactor | None = None  # the V that the workers have
@@ -201,18 +208,19 @@ class DaskBackend:
         self.numerators_follow = False
 
     @property
-    def mended(self) -> int:
-        """How often rows of H were lost and made anew."""
+    def recovered(self) -> int:
+        """How often rows of H were lost and computed again."""
         return self.caller.rebuilt
 
-    def recorded(self, problem: Any) -> Any:
+    def adapted(self, problem: NMFAlphaProblem) -> Unbroken:
         """Return the problem with work that is begun again where rows of H are lost."""
         self.caller.margin = partial(self._margin, problem)
         return Unbroken(problem, self)
 
-    def _margin(self, problem: Any) -> tuple[float, Array, Array] | None:
-        """Return lam, HS and T (eq. 16): by them lost rows are found again with their margin."""
-        if not problem.supervised or self.codes is None or self.sent is None:
+    def _margin(self, problem: NMFAlphaProblem) -> tuple[float, Array, Array] | None:
+        """Return lam, HS and T (eq. 16): by them lost rows are recovered with their margin."""
+        known = problem.supervised and self.codes is not None and self.sent is not None
+        if not known or problem.XS is None or self.codes is None or self.sent is None:
             return None
         T = self.inner.ratio_matmul(problem.XS, self.inner.factor(self.codes), self.sent.array)
         return problem.lam, self.codes, self._plain(T)
@@ -220,18 +228,18 @@ class DaskBackend:
     def check_unbroken(self) -> None:
         """Refuse to go on with numbers of which some are from before a loss of rows."""
         if self.caller.rebuilt != self.unbroken_since:
-            raise RowsLostError("rows of H were lost and made anew")
+            raise RowsLostError("rows of H were lost and computed again")
 
-    def prepare(self, X: Any, like: Any = None) -> Any:
+    def prepare(self, X: Data | OutOfCore, like: Matrix | None = None) -> Any:
         """Take the data as it is on the workers; what is like it stays here."""
-        if like is not None:
-            return self.inner.prepare(X, like=like.kind)
+        if not isinstance(X, OutOfCore):
+            return self.inner.prepare(X, like=cast(RemoteMatrix, like).kind)
         # a matrix without rows settles the kind of the margin components
         empty = np.empty((0, X.shape[1]), X.dtype)
         kind = self.inner.prepare(sp.csr_array(empty) if self.sparse else empty)
         return RemoteMatrix(X.shape, kind)
 
-    def coefficients(self, S: Any, rows_of: Any = None) -> Any:
+    def coefficients(self, S: Data, rows_of: Matrix | None = None) -> Any:
         """Send S to the workers."""
         if rows_of is None:
             return self.inner.coefficients(S)
@@ -240,10 +248,10 @@ class DaskBackend:
         self.is_supervised = True
         return RemoteCoefficients(S, self)
 
-    def factor(self, A: Any, rows_of: Any = None) -> Any:
+    def factor(self, A: Array | RowsOnDemand, rows_of: Matrix | None = None) -> Any:
         """Start H on the workers; V stays here and is sent when it is needed."""
         if rows_of is None:
-            return SharedFactor(self.inner.factor(A))
+            return SharedFactor(self.inner.factor(cast(Array, A)))
         if not isinstance(A, RowsOnDemand):
             A = np.asarray(A)
         self.caller.share(start=A)
@@ -252,57 +260,56 @@ class DaskBackend:
         self.caller.share(start=None)
         return H
 
-    def release(self, A: Any, r: int) -> Any:
+    def release(self, A: Factor, r: int) -> Any:
         """Return V as an array, and H as a Dask array."""
         if isinstance(A, RemoteFactor):
             return self.caller.released(A.name)
-        return self.inner.release(A.array, r)
+        return self.inner.release(_array(A), r)
 
-    def column_sums(self, A: Any) -> Any:
+    def column_sums(self, A: Factor) -> Any:
         """Return the sums over rows in float64."""
         if isinstance(A, RemoteFactor):
             sums = np.zeros(self.inner.factor(np.zeros((1, self.r))).shape[1])
             sums[: self.r] = A.ask("sums")
             return sums
-        return self.inner.column_sums(A.array if isinstance(A, SharedFactor) else A)
+        return self.inner.column_sums(_array(A))
 
-    def total(self, parts: Iterable[Any]) -> Any:
-        """Return the sum of factors that are here."""
-        return self.inner.total(parts)
-
-    def ahead(self, now: Any, before: Any, b: float, least: float) -> Any:
+    def ahead(self, now: Factor, before: Factor, b: float, least: float) -> Any:
         """Write the point ahead over ``before``."""
-        if isinstance(now, RemoteFactor):
+        if isinstance(now, RemoteFactor) and isinstance(before, RemoteFactor):
             self.caller.later("ahead", now.name, before.name, b, least)
             before.changed()
             if self.is_supervised:  # its update asks for them, after the next call
                 then = partial(setattr, before.told, "margin_codes")
                 self.caller.later("margin_codes", before.name, then=then)
             return before
-        return SharedFactor(self.inner.ahead(now.array, before.array, b, least))
+        return SharedFactor(self.inner.ahead(_array(now), _array(before), b, least))
 
-    def ratio_matmul(self, X: Any, A: Any, B: Any) -> Any:
+    def ratio_matmul(self, X: Matrix, A: Factor, B: Factor) -> Any:
         """Return ``(X / (A @ B.T)) @ B`` for the margin components."""
         return self.inner.ratio_matmul(X, _array(A), _array(B))
 
-    def divergence(self, X: Any, A: Any, B: Any) -> float:
+    def divergence(self, X: Matrix, A: Factor, B: Factor) -> float:
         """Return the I-divergence (eq. 2), the sum of those of the blocks."""
-        if not isinstance(X, RemoteMatrix):
+        if not isinstance(A, RemoteFactor):
             return self.inner.divergence(X, _array(A), _array(B))
-        self._send(B)
+        self._send(cast(SharedFactor, B))
         divergence, nonzeros = self.caller.call("divergence", A.name)
-        A.told.nonzeros = nonzeros  # whoever looks at the loss asks for them next
+        A.told.nonzeros = nonzeros  # whoever evaluates the loss asks for them next
         return float(divergence)
 
     def half_step(
-        self, X: Any, A: Any, B: Any, den: Any, *, weight: Any = None, also: Also | None = None,
-        plus: Plus | None = None, out: Any = None, gauge: bool = False,
+        self, X: Matrix, A: Factor, B: Factor, den: Array, *, weight: Array | None = None,
+        also: Also | None = None, plus: Plus | None = None, out: Factor | None = None,
+        gauge: bool = False,
     ) -> Step:  # fmt: skip
         """Return the update of H on the workers, or that of V from what they say."""
-        if X.transposed:
-            return self._update_V(A, B, den, also, out, gauge)
+        if isinstance(A, SharedFactor):
+            V_out = cast("SharedFactor | None", out)
+            return self._update_V(A, cast(RemoteFactor, B), den, also, V_out, gauge)
+        A, B = cast(RemoteFactor, A), cast(SharedFactor, B)
         self._send(B)
-        new = RemoteFactor(self, A.shape) if out is None else out
+        new = RemoteFactor(self, A.shape) if out is None else cast(RemoteFactor, out)
         lam, T = (0.0, None) if plus is None else (plus.weight, self._plain(plus.T))
         sums, codes, mass, worst, numerators = self.caller.call(
             "step", A.name, new.name, lam, T, gauge, self.numerators_follow
@@ -314,14 +321,15 @@ class DaskBackend:
         return gauged(new, mass, worst) if gauge else Step(new)
 
     def _update_V(
-        self, V: SharedFactor, H: RemoteFactor, den: Any, also: Also | None, out: Any, gauge: bool
-    ) -> Step:
+        self, V: SharedFactor, H: RemoteFactor, den: Array, also: Also | None,
+        out: SharedFactor | None, gauge: bool,
+    ) -> Step:  # fmt: skip
         numerator = self.inner.factor(self._numerators(V, H))
         self.check_unbroken()  # the denominator was found before the numerators
         if also is not None:
             numerator += also.weight * self.inner.ratio_matmul(also.X, V.array, also.B)
-        room = None if out is None else out.array
-        step = self.inner.finish(V.array, numerator, den, room, gauge)
+        buffer = None if out is None else out.array
+        step = self.inner.finish(V.array, numerator, den, buffer, gauge)
         return step._replace(factor=SharedFactor(step.factor))
 
     def _numerators(self, V: SharedFactor, H: RemoteFactor) -> Array:
@@ -333,12 +341,6 @@ class DaskBackend:
             numerators = self.caller.call("numerators", H.name)
         return numerators
 
-    def finish(
-        self, A: Any, numerator: Any, den: Any, out: Any = None, gauge: bool = False
-    ) -> Step:
-        """Return ``A * numerator / den`` for a factor that is here."""
-        return self.inner.finish(A, numerator, den, out, gauge)
-
     def _send(self, V: SharedFactor) -> None:
         """Let the workers have V."""
         if not self._is_sent(V):
@@ -348,10 +350,11 @@ class DaskBackend:
     def _is_sent(self, V: SharedFactor) -> bool:
         return V is self.sent and not V.has_changed
 
-    def _plain(self, A: Any) -> Array:
-        """Return a factor without the room that the kernels like."""
+    def _plain(self, A: Array) -> Array:
+        """Return a factor without the columns that the kernels have added."""
         return np.ascontiguousarray(self.inner.release(A, self.r))
 
 
-def _array(A: Any) -> Any:
-    return A.array if isinstance(A, SharedFactor) else A
+def _array(A: Factor) -> Array:
+    """Return a factor that is here as the inner backend knows it."""
+    return A.array if isinstance(A, SharedFactor) else cast(Array, A)

@@ -9,21 +9,24 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Array
+from marginparts._types import Array, Factor
+from marginparts.backends import Backend
+from marginparts.backends._blocks import FactorBlocks
 from marginparts.files.atomic import problems_with
 
 _LINE = 64
 
 #: Memory that a block is read into.
-Room = NDArray[np.uint8]
+Buffer = NDArray[np.uint8]
 
 
 class Piece(NamedTuple):
@@ -31,7 +34,7 @@ class Piece(NamedTuple):
 
     start: int
     shape: tuple[int, ...]
-    dtype: Any
+    dtype: np.dtype[Any]
 
 
 class BlockFile:
@@ -69,38 +72,38 @@ class BlockFile:
 
             yield append
 
-    def read(self, wanted: Sequence[int], rooms: list[Room]) -> Iterator[list[Array]]:
-        """Yield the arrays of some blocks through two rooms; one is gone with the next."""
+    def read(self, wanted: Sequence[int], buffers: list[Buffer]) -> Iterator[list[Array]]:
+        """Yield the arrays of some blocks through two buffers; one is gone with the next."""
         with problems_with(self.path, "read"), self.path.open("rb", buffering=0) as file:
 
-            def fill(i: int, room: Room) -> list[Array]:
+            def fill(i: int, buffer: Buffer) -> list[Array]:
                 file.seek(self.offsets[i])
-                _fill(file, room.data[: self.offsets[i + 1] - self.offsets[i]])
-                return [_view(room, piece) for piece in self.pieces[i]]
+                _fill(file, buffer.data[: self.offsets[i + 1] - self.offsets[i]])
+                return [_view(buffer, piece) for piece in self.pieces[i]]
 
-            yield from _ahead(wanted, fill, rooms)
+            yield from _ahead(wanted, fill, buffers)
 
 
-def new_room(size: int) -> Room:
+def new_buffer(size: int) -> Buffer:
     """Return bytes that begin at a cache line."""
-    room = np.empty(size + _LINE, np.uint8)
-    start = -room.ctypes.data % _LINE
-    return room[start : start + size]
+    buffer = np.empty(size + _LINE, np.uint8)
+    start = -buffer.ctypes.data % _LINE
+    return buffer[start : start + size]
 
 
-def _view(room: Room, piece: Piece) -> Array:
+def _view(buffer: Buffer, piece: Piece) -> Array:
     size = int(np.prod(piece.shape)) * np.dtype(piece.dtype).itemsize
-    return room[piece.start : piece.start + size].view(piece.dtype).reshape(piece.shape)
+    return buffer[piece.start : piece.start + size].view(piece.dtype).reshape(piece.shape)
 
 
 def _ahead(
-    wanted: Sequence[int], fill: Callable[[int, Room], Any], rooms: list[Room]
+    wanted: Sequence[int], fill: Callable[[int, Buffer], Any], buffers: list[Buffer]
 ) -> Iterator[Any]:
-    """Yield what ``fill`` gives, with a thread that fills one room while the other is in use."""
-    free: SimpleQueue[Room | None] = SimpleQueue()
-    full: SimpleQueue[tuple[Any, Room | None]] = SimpleQueue()
-    for room in rooms:
-        free.put(room)
+    """Yield what ``fill`` gives, with a thread that fills one buffer while the other is in use."""
+    free: SimpleQueue[Buffer | None] = SimpleQueue()
+    full: SimpleQueue[tuple[Any, Buffer | None]] = SimpleQueue()
+    for buffer in buffers:
+        free.put(buffer)
 
     def work() -> None:
         try:
@@ -126,8 +129,8 @@ def _ahead(
         thread.join()
 
 
-class FactorFile:
-    """The blocks of a factor, kept on disk: a sequence to read from and write to.
+class FactorFile(FactorBlocks):
+    """The blocks of a factor, kept on disk.
 
     Parameters
     ----------
@@ -137,20 +140,18 @@ class FactorFile:
         It makes factors of arrays, and arrays of factors.
     """
 
-    def __init__(self, path: Path, bounds: Sequence[int], inner: Any) -> None:
+    def __init__(self, path: Path, bounds: Sequence[int], inner: Backend) -> None:
         self.path, self.bounds, self.inner = path, bounds, inner
         with problems_with(path, "written"):
             self.file = path.open("w+b", buffering=0)
-        self.width, self.dtype = 0, np.dtype(np.float64)
+        self.width = 0
+        self.dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
-    def __iter__(self) -> Iterator[Any]:
-        return (self[i] for i in range(len(self)))
-
-    def __setitem__(self, i: int, block: Any) -> None:
-        array = np.ascontiguousarray(self.inner.release(block, block.shape[1]))
+    def __setitem__(self, i: int, block: Factor) -> None:
+        array = np.ascontiguousarray(self.inner.release(cast(Array, block), block.shape[1]))
         self.width, self.dtype = array.shape[1], array.dtype
         with problems_with(self.path, "written"):
             self.file.seek(self._offset(i))
@@ -166,28 +167,28 @@ class FactorFile:
     def _offset(self, i: int) -> int:
         return int(self.bounds[i]) * self.width * self.dtype.itemsize
 
-    def whole(self) -> Array:
-        """Return all blocks as a memory map, which outlives its file's name."""
-        return np.memmap(self.path, self.dtype, "c", shape=(int(self.bounds[-1]), self.width))
+    def whole(self, inner: Backend, r: int) -> Array:
+        """Return all of the factor as a memory map, which outlives its file's name."""
+        shape = (int(self.bounds[-1]), self.width)
+        mapped: Array = np.memmap(self.path, self.dtype, "c", shape=shape)[:, :r]
+        return mapped
 
     def __del__(self) -> None:
-        file = getattr(self, "file", None)
-        if file is not None:
-            file.close()
-            with suppress(OSError):  # its folder may be gone already
-                self.path.unlink()
+        with suppress(AttributeError, OSError):  # it may never have been opened, or be gone already
+            self.file.close()
+            self.path.unlink()
 
 
-def _write(file: Any, array: Array) -> None:
+def _write(file: FileIO, array: Array) -> None:
     left = np.ascontiguousarray(array).data.cast("B") if array.size else memoryview(b"")
     while len(left):
         left = left[file.write(left) :]
 
 
-def _fill(file: Any, room: memoryview) -> None:
-    """Read until the room is full: the system gives at most two gigabytes at once."""
-    while len(room):
-        count = file.readinto(room)
+def _fill(file: FileIO, buffer: memoryview) -> None:
+    """Read until the buffer is full: the system gives at most two gigabytes at once."""
+    while len(buffer):
+        count = file.readinto(buffer)
         if not count:
             raise OSError(errno.EIO, "it is cut short")
-        room = room[count:]
+        buffer = buffer[count:]

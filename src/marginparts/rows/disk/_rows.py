@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from marginparts.files.atomic import FileProblemError, problems_with
 from marginparts.files.columns import check_entries
@@ -44,22 +45,15 @@ class RowBlocks(Elsewhere):
     def __init__(
         self, path: Path, source: Source, memory_limit: int, scratch: str | os.PathLike[str] | None
     ) -> None:
-        self.path, self.source, self.memory_limit, self.scratch = (
-            path,
-            source,
-            memory_limit,
-            scratch,
-        )
+        self.path, self.source = path, source
+        self.memory_limit, self.scratch = memory_limit, scratch
         self.shape, self.dtype, self.nnz = source.shape, source.dtype, source.nnz
 
     def __repr__(self) -> str:
         n, d = self.shape
         return f"RowBlocks({n:,} x {d:,} in {self.path}, limit {shown(self.memory_limit)})"
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Any:
         raise ValueError(
             f"{self!r} is on disk and cannot be taken as one array; nmf_alpha, NMFAlpha and "
             "NMFAlphaClassifier take it as it is."
@@ -106,8 +100,6 @@ class RowBlocks(Elsewhere):
         with folder as name:
             data = StoredRows(Path(name), self.shape[1], self.dtype, self.source.sparse, plan)
             data.write(self.blocks(plan))
-            if not data.mass.any():
-                raise ValueError(f"{self.path} needs at least one positive entry; all are zero.")
             yield data
 
 

@@ -10,63 +10,48 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from marginparts._types import Array, Data
 from marginparts.backends import Backend, get_backend
+from marginparts.backends._blocks import BlockSource, FactorBlocks
 from marginparts.backends.blocked import BlockedBackend
-from marginparts.rows.base import OutOfCore, facts_of
-from marginparts.rows.disk._block_files import BlockFile, FactorFile, Room, new_room
+from marginparts.rows.base import Facts, OutOfCore, facts_of
+from marginparts.rows.disk._block_files import BlockFile, Buffer, FactorFile, new_buffer
 from marginparts.rows.disk._limits import Plan, shown
 
 logger = logging.getLogger("marginparts")
 
 
-class StoredRows(OutOfCore):
+class StoredRows(OutOfCore, BlockSource):
     """Data in blocks of rows on disk, sparse blocks by rows and by columns.
 
-    Each half-step of a fit needs one of the two, so nothing is transposed twice. It is a
-    `BlockSource` for the blocked backend, and can be asked for what a fit wants to know of X: its
-    shape, type and sums, and some of its rows.
-
-    Attributes
-    ----------
-    shape : (n, d)
-    dtype : float32 or float64
-    nnz : int
-    bounds : (k + 1,) ints
-        Block i has the rows ``bounds[i]:bounds[i + 1]``.
-    mass, lengths : (n,) arrays
-        The sum and the Euclidean length of each row, in float64.
+    Each half-step of a fit needs one of the two, so nothing is transposed twice.
     """
 
-    def __init__(self, folder: Path, d: int, dtype: Any, sparse: bool, plan: Plan) -> None:
-        self.folder, self.d, self.dtype, self.sparse, self.plan = folder, d, dtype, sparse, plan
+    def __init__(
+        self, folder: Path, d: int, dtype: np.dtype[Any], sparse: bool, plan: Plan
+    ) -> None:
+        self.folder, self.shape, self.dtype, self.sparse = folder, (0, d), dtype, sparse
+        self.plan = plan
         self.by_rows, self.by_columns = (BlockFile(folder / name) for name in ("rows", "columns"))
-        self.bounds = [0]
-        self.nnz = 0
         self._names = count()
-        self._rooms: list[Room] = []
+        self._buffers: list[Buffer] = []
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Samples and features."""
-        return self.bounds[-1], self.d
-
-    def write(self, blocks: Iterable[Any]) -> None:
+    def write(self, blocks: Iterable[Data]) -> None:
         """Store trusted blocks, by rows and (sparse ones) by columns."""
-        told: list[tuple[NDArray[Any], ...]] = []
+        told: list[Facts] = []
         with self.by_rows.writing() as by_rows, self.by_columns.writing() as by_columns:
             for X in blocks:
-                self.bounds.append(self.bounds[-1] + X.shape[0])
                 told.append(facts_of(X))
-                if self.sparse:
+                if isinstance(X, np.ndarray):
+                    by_rows(X)
+                else:
                     by_rows(X.data, X.indices, X.indptr)
                     XT = X.T.tocsr()
                     by_columns(XT.data, XT.indices, XT.indptr)
-                else:
-                    by_rows(X)
-        self.mass, self.lengths, self.counts = map(np.concatenate, zip(*told, strict=True))
-        self.nnz = int(self.counts.sum(dtype=np.int64))
+        self._note(told)
+        self.shape = (self.bounds[-1], self.shape[1])
         logger.info(
             "%d rows in %d blocks on disk, the largest of %s; H is %s", self.shape[0], len(told),
             shown(self.by_rows.largest),
@@ -77,65 +62,56 @@ class StoredRows(OutOfCore):
         """Yield the blocks in order, or some of them; each is gone with the next."""
         file = self.by_columns if transposed and self.sparse else self.by_rows
         numbers = list(range(len(self.bounds) - 1) if only is None else only)
-        # the same two rooms serve one pass after the other, by rows and by columns
+        # the same two buffers serve one pass after the other, by rows and by columns
         size = max(self.by_rows.largest, self.by_columns.largest)
-        rooms, self._rooms = self._rooms or [new_room(size), new_room(size)], []
-        for i, arrays in zip(numbers, file.read(numbers, rooms), strict=True):
+        buffers, self._buffers = self._buffers or [new_buffer(size), new_buffer(size)], []
+        for i, arrays in zip(numbers, file.read(numbers, buffers), strict=True):
             if self.scale != 1:
                 arrays[0] *= self.dtype.type(self.scale)
             if self.sparse:
-                shape = (self.bounds[i + 1] - self.bounds[i], self.d)
+                shape = (self.bounds[i + 1] - self.bounds[i], self.shape[1])
                 yield _as_csr(arrays, shape[::-1] if transposed else shape)
             else:
                 yield arrays[0]
-        self._rooms = rooms
+        self._buffers = buffers
 
     def kernels(self, backend: str | Backend, r: int) -> BlockedBackend:
         """Return a backend that takes a block at a time."""
         return BlockedBackend(get_backend(backend, self.nnz * r))
 
-    def room_for_blocks(self, inner: Any) -> Any:
+    def new_factor(self, inner: Backend) -> FactorBlocks:
         """Return where the blocks of H are kept: in memory, or in a file."""
         if not self.plan.H_on_disk:
-            return [None] * (len(self.bounds) - 1)
+            return super().new_factor(inner)
         return FactorFile(self.folder / f"factor{next(self._names)}", self.bounds, inner)
 
-    def __getitem__(self, rows: Any) -> Any:
-        """Return some rows (m, d) in the order asked for, in memory."""
-        rows = np.asarray(rows)
-        size = int(self.counts[rows].sum(dtype=np.int64)) * (self.dtype.itemsize + 4)
+    def __getitem__(self, rows: ArrayLike) -> Data:
+        """Return some rows (m, d) in memory, if they fit."""
+        size = int(self.counts[np.asarray(rows)].sum(dtype=np.int64)) * (self.dtype.itemsize + 4)
         if size > self.plan.gather_bytes:
             raise ValueError(
-                f"The {len(rows)} rows that are needed at once, the labeled ones first of all, "
+                f"The {np.size(rows)} rows that are needed at once, the labeled ones first of all, "
                 f"take {shown(size)}, and memory_limit leaves {shown(self.plan.gather_bytes)} for "
                 "them; raise it or label fewer rows."
             )
-        order = np.argsort(rows, kind="stable")
-        cuts = np.searchsorted(rows[order], self.bounds)
-        used = np.flatnonzero(np.diff(cuts))
-        found = [
-            block[rows[order[cuts[i] : cuts[i + 1]]] - self.bounds[i]]
-            for i, block in zip(used, self.read(transposed=False, only=used), strict=True)
-        ]
-        back = np.argsort(order, kind="stable")
-        if not self.sparse:
-            return np.concatenate(found)[back] if found else np.empty((0, self.d), self.dtype)
-        if not found:
-            return sp.csr_array((0, self.d), dtype=self.dtype)
-        return sp.csr_array(sp.vstack(found, format="csr")[back])
+        return super().__getitem__(rows)
 
-    def transposed_product(self, S: Any) -> Any:
+    def _rows_of_blocks(self, wanted: dict[int, NDArray[np.intp]]) -> list[Data]:
+        blocks = self.read(transposed=False, only=wanted)
+        return [block[rows] for rows, block in zip(wanted.values(), blocks, strict=True)]
+
+    def transposed_product(self, S: Data) -> Data:
         """Return ``S.T @ X`` (2p, d) for a sparse S (n, 2p), reading only blocks that S needs."""
         S = sp.csr_array(S)
-        used = np.flatnonzero(np.diff(S.indptr[np.asarray(self.bounds)]))
-        shape = (S.shape[1], self.d)
+        used = np.flatnonzero(np.diff(S.indptr[np.asarray(self.bounds)])).tolist()
+        shape = (S.shape[1], self.shape[1])
         total: Any = sp.csr_array(shape) if self.sparse else np.zeros(shape)
         for i, block in zip(used, self.read(transposed=False, only=used), strict=True):
             total = total + S[self.bounds[i] : self.bounds[i + 1]].T @ block
         return total.astype(self.dtype)
 
 
-def _as_csr(arrays: list[Any], shape: tuple[int, int]) -> sp.csr_array:
+def _as_csr(arrays: list[Array], shape: tuple[int, int]) -> sp.csr_array:
     """Return a CSR matrix of these very arrays: SciPy would copy views of larger ones."""
     X = sp.csr_array(shape, dtype=arrays[0].dtype)
     X.data, X.indices, X.indptr = arrays
