@@ -151,7 +151,7 @@ def demo_page() -> str:
     prepared = Prepared(X, y, names, MatrixPreparation(), layout, task.title)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = fit_model(prepared, Options(n_components=(16, 32), path=True))
+        model = fit_model(prepared, Options(n_components=(16, 32), keep_path=True))
     files = [f"digit {k + 1}" for k in range(len(data.y_test))]
     truth: list[Label] = [names[k] for k in data.y_test]
     batch = Batch(np.ascontiguousarray(data.X_test, dtype=np.float32), truth, {"file": files})

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from marginparts.files.atomic import problems_with
 from marginparts.weighting import idf_of, l2_log, log, weighted_rows
 
 #: How counts may be weighted: as they are, by `l2_log`, or with rare columns weighing more.
@@ -168,6 +170,33 @@ def prepare_matrix(
     idf = idf_of(X).astype(np.float32) if weighting == "tf-idf" else None
     preparation = MatrixPreparation(None if names is None else list(names), weighting, idf)
     return preparation, preparation.apply(X)
+
+
+def check_weighting(name: str) -> None:
+    """Refuse an unknown way to weigh counts."""
+    if name not in ("auto", *WEIGHTINGS):
+        raise PreparationError(
+            f"--weighting {name!r} is unknown; it is one of auto, {', '.join(WEIGHTINGS)}."
+        )
+
+
+def stop_words_from(what: str | Sequence[str] | None) -> Sequence[str]:
+    """Return words to leave out: those given, a known list, or the words of a file."""
+    if what is None or not isinstance(what, str):
+        return what or ()
+    if what == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        return sorted(ENGLISH_STOP_WORDS)
+    if not Path(what).exists():
+        raise PreparationError(
+            f"--stop-words {what!r} is neither 'english' nor a file with one word a line."
+        )
+    try:
+        with problems_with(what, "read"):
+            return Path(what).read_text("utf-8").split()
+    except UnicodeDecodeError as error:
+        raise PreparationError(f"{what} is not UTF-8; save it in that encoding.") from error
 
 
 def _are_counts(X: Any) -> bool:

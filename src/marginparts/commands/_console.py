@@ -1,10 +1,9 @@
-"""What all commands share: sentences instead of tracebacks, bars, and how Ctrl-C is heard."""
+"""What all commands share: sentences instead of tracebacks and bars."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -116,38 +115,3 @@ def spoken_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *more, **options: typer.echo(str(message), err=True)
         yield
-
-
-class Interrupts:
-    """Hears Ctrl-C, so that work can end well; a third one in a stage ends it at once.
-
-    Parameters
-    ----------
-    terminate : bool
-        Whether to hear SIGTERM as well.
-    """
-
-    def __init__(self, *, terminate: bool = False) -> None:
-        self.signals = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
-        self.count = 0
-        self.last: int | None = None
-        self.before: dict[int, Any] = {}
-
-    def __enter__(self) -> Interrupts:
-        self.before = {number: signal.signal(number, self._heard) for number in self.signals}
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        for number, before in self.before.items():
-            signal.signal(number, before)
-
-    def _heard(self, number: int, frame: Any) -> None:
-        self.count += 1
-        self.last = number
-        if self.count > 2:
-            raise KeyboardInterrupt
-
-    def take(self) -> bool:
-        """Whether Ctrl-C was pressed since the last time of asking."""
-        heard, self.count = self.count > 0, 0
-        return heard

@@ -81,7 +81,7 @@ class Layout:
         return cls(**known)
 
 
-class Source(Protocol):
+class SampleSource(Protocol):
     """A file, or a folder of images, that can be read batch after batch, as often as one likes."""
 
     path: Path
