@@ -9,12 +9,16 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import TimeRemainingColumn as TimeLeft
+
+if TYPE_CHECKING:
+    from marginparts.app.model import Model
+    from marginparts.app.readers import Batch, SampleSource
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, for scripts.")]
@@ -53,7 +57,7 @@ def sentences() -> Iterator[None]:
         raise typer.Exit(0) from None
 
 
-def load_model(path: Path) -> Any:
+def load_model(path: Path) -> Model:
     """Return the model in a file, whatever wrote it."""
     from marginparts.app.model import Model
     from marginparts.app.model_file import load
@@ -90,7 +94,7 @@ def refuse_same(source: Path | None, target: Path | None) -> None:
         raise FileProblemError(f"{target} is the file that is read; give --out another name.")
 
 
-def watched(source: Any, shown: Progress, doing: str) -> Iterator[Any]:
+def watched(source: SampleSource, shown: Progress, doing: str) -> Iterator[Batch]:
     """Yield the batches of a source, with a bar over its rows."""
     task = shown.add_task(f"{doing} {source.path.name}", total=source.n_rows)
     for batch in source.batches(BATCH):
