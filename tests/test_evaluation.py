@@ -11,7 +11,7 @@ from marginparts.app import evaluation
 from marginparts.app.evaluation import Rated, compare
 from marginparts.app.report._payload import headline_sentence
 from marginparts.labels import encode_labels
-from marginparts.rivals.contest import contest as rivals
+from marginparts.rivals import contest as rivals
 from marginparts.selection.folds import folds_of
 
 
