@@ -44,6 +44,7 @@ from marginparts.rivals.contest import (
     SPREADING,
     best_setting,
     hidden_values,
+    scores_of,
 )
 from marginparts.selection.folds import folds_of
 
@@ -221,12 +222,7 @@ def _rival(name: str, data: Draw, r: int) -> tuple[Labels, int]:
     labels = encode_labels(data.y, len(data.y))
     folds = folds_of(labels, data.seed, 2)
     said = hidden_values(rival, data.X, labels, folds, data.seed)
-    setting = best_setting(
-        {
-            each: [f.quality(v) for f, v in zip(folds, own, strict=True)]
-            for each, own in said.items()
-        }
-    )
+    setting = best_setting(scores_of(folds, said))
     prepared = rival.prepare(data.X, [data.X_test], data.seed)
     (values,) = rival.values(prepared, labels, setting)
     codes = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from marginparts._types import Array, Callback, PathStep, Stop
+from marginparts._types import Array, Callback, Data, PathStep, Stop
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
@@ -88,8 +89,8 @@ class Options(NamedTuple):
 class Prepared(NamedTuple):
     """Samples as a matrix, their labels, and how they came about."""
 
-    X: Any
-    y: Any
+    X: Data
+    y: NDArray[Any]
     class_names: list[str]
     preparation: Preparation
     layout: Layout
@@ -251,7 +252,7 @@ def _in_stage(callback: Callback | None, stage: str) -> Callback | None:
     return lambda progress: callback(progress._replace(stage=stage))
 
 
-def _shares(classifier: NMFAlphaCV, X: Any, most: int = 20_000) -> list[float]:
+def _shares(classifier: NMFAlphaCV, X: Data, most: int = 20_000) -> list[float]:
     """Return the share of the data's mass that each part explains, from as many rows as needed."""
     rows = np.random.default_rng(0).permutation(X.shape[0])[:most]
     mass = classifier.parts_.coefficients(X[np.sort(rows)]).sum(axis=0, dtype=np.float64)

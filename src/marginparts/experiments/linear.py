@@ -9,15 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import normalize
-from sklearn.utils.extmath import row_norms
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.experiments.climbing import COSTS, climb
 from marginparts.experiments.grid import Ranks, SearchGrid, Shares
 from marginparts.experiments.protocol import Codes, Scored, Trial, scores
 from marginparts.experiments.scoring import Board, Search, score_all
 from marginparts.labels import Labels
 from marginparts.svm.transductive import transductive_weights
+from marginparts.weighting import has_unit_rows
 
 #: What may be tried for the shrinkage of LDA's covariances.
 SHRINKAGES = (1e-4, 1e-3, 0.01, 0.1, 0.3, 0.6, 0.9, 0.99)
@@ -50,11 +50,9 @@ def raw_tsvm(
             continue
         rows = (trial.X_train, trial.X_validation, trial.X_test)
         # rows that have length one already need not be tried twice
-        lengths = row_norms(trial.X_train)
-        same = np.allclose(lengths[lengths > 0], 1)
         every = [
             Codes({"normalize": each}, *(normalize(X) if each else X for X in rows))
-            for each in ((True,) if same else (True, False))
+            for each in ((True,) if has_unit_rows(trial.X_train) else (True, False))
         ]
         yield from score_transductive(trial, fraction, every, grid, shares)
 
@@ -92,7 +90,7 @@ def score_transductive(
     yield from records
 
 
-def _with_ones(rows: Any) -> sp.csr_array:
+def _with_ones(rows: Data) -> sp.csr_array:
     """Append a constant column, for the intercept."""
     return sp.hstack([sp.csr_array(rows), np.ones((rows.shape[0], 1))], format="csr")
 
@@ -119,7 +117,7 @@ def _principal(trial: Trial, rank: int) -> list[Array]:
     ]
 
 
-def leading_axes(X: Any, rank: int, seed: int, mean: Array | None = None) -> Array:
+def leading_axes(X: Data, rank: int, seed: int, mean: Array | None = None) -> Array:
     """Return the leading right singular vectors (rank, d) of X, or of X without its mean row.
 
     By iterations of a random subspace that is a little larger (Halko et al. 2011): a sparse X is
@@ -127,10 +125,10 @@ def leading_axes(X: Any, rank: int, seed: int, mean: Array | None = None) -> Arr
     use it, and records of the paper's experiments hang on the rounding of this one.)
     """
 
-    def times(A: Any) -> Any:
+    def times(A: Array) -> Array:
         return X @ A if mean is None else X @ A - mean @ A
 
-    def transposed_times(A: Any) -> Any:
+    def transposed_times(A: Array) -> Array:
         return X.T @ A if mean is None else X.T @ A - np.outer(mean, A.sum(axis=0))
 
     columns = min(rank + _OVERSAMPLING, *X.shape)

@@ -196,7 +196,7 @@ OPEN_GOAL = (
 
 STUDIES = {study.name: study for study in (*TABLE_2, AVIATION, *BESIDE, *ABLATIONS, *OPEN_GOAL)}
 
-#: A small grid for a first look, in minutes.
+#: A small grid for a first try, in minutes.
 QUICK_GRID = SearchGrid(
     lams=(10.0, 1.0),
     lda_inputs=(100,),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.directions import with_surest
 from marginparts.experiments.climbing import COSTS, best_of, climb
 from marginparts.experiments.grid import Ranks, SearchGrid, Shares
@@ -19,6 +19,7 @@ from marginparts.experiments.linear import leading_axes
 from marginparts.experiments.preprocessing import preprocess
 from marginparts.experiments.protocol import Codes, Scored, Trial, scores
 from marginparts.experiments.scoring import Search, score_all
+from marginparts.labels import Labels
 from marginparts.rivals.label_spreading import find_neighbors, spread_values
 from marginparts.rivals.naive_bayes import naive_bayes_values
 from marginparts.svm.head import fit_head
@@ -98,7 +99,7 @@ def self_training(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGri
         yield from records
 
 
-def _taught(trial: Trial, fraction: float, rows: list[Any], C: float) -> Scored:
+def _taught(trial: Trial, fraction: float, rows: list[Data], C: float) -> Scored:
     train, validation, test = rows
     labels = known = trial.labels(fraction)
     values = np.zeros((train.shape[0], 1))
@@ -131,7 +132,7 @@ def label_spreading(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchG
 def _spread(
     trial: Trial,
     fractions: Shares,
-    rows: list[Any],
+    rows: list[Data],
     setting: dict[str, Any],
     grid: SearchGrid,
 ) -> Scored:
@@ -142,7 +143,7 @@ def _spread(
         records: list[dict[str, Any]] = []
 
         def score(
-            k: float, alpha: float, fraction: float = fraction, labels: Any = labels,
+            k: float, alpha: float, fraction: float = fraction, labels: Labels = labels,
             records: list[dict[str, Any]] = records,
         ) -> float:  # fmt: skip
             values = spread_values(neighbors, labels, k=int(k), alpha=alpha)

@@ -54,12 +54,12 @@ def squared_hinge_weights(Z: NDArray[np.float64], y: Vector, C: float | Vector) 
         hessian[np.diag_indices_from(hessian)] += np.finfo(float).eps * np.trace(hessian)
         step = -cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient)
         change = y * (Z @ step)
-        size = line_search(w, step, margins, change, C)
+        size = _line_search(w, step, margins, change, C)
         w, margins = w + size * step, margins + size * change
     return w
 
 
-def line_search(w: Vector, step: Vector, margins: Vector, change: Vector, C: Vector) -> float:
+def _line_search(w: Vector, step: Vector, margins: Vector, change: Vector, C: Vector) -> float:
     """Return the best multiple of a step: the zero of a slope that rises in straight pieces."""
     low, high, size = 0.0, np.inf, 1.0
     ahead, curve = float(w @ step), float(step @ step)

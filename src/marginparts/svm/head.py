@@ -27,10 +27,10 @@ class Head(NamedTuple):
 
     def values(self, Z: Any) -> NDArray[np.float64]:
         """Return decision values (n, p)."""
-        return np.asarray(scaled_rows(Z, self.size) @ self.coef.T + self.intercept)
+        return np.asarray(_rows(Z, self.size) @ self.coef.T + self.intercept)
 
 
-def scaled_rows(Z: Any, size: float | None) -> Any:
+def _rows(Z: Any, size: float | None) -> Any:
     """Scale rows to length 1 each, or all by one size: C then means the same for any data."""
     rows = Z.astype(np.float64)
     if size is not None:
@@ -74,7 +74,7 @@ def fit_head(
     size = None
     if not normalize:
         size = float(np.sqrt(np.mean(row_norms(Z.astype(np.float64), squared=True)))) or 1.0
-    rows = scaled_rows(Z, size)
+    rows = _rows(Z, size)
     fit = _fit_labels if labels.multilabel else _fit_classes
     return fit(rows, labels, C, class_weight, seed)._replace(size=size)
 
