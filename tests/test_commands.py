@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from typer.testing import CliRunner
 
 import marginparts
 from marginparts.cli import app
+from marginparts.files.atomic import FileProblemError
 
 RNG = np.random.default_rng(0)
 WORDS = {
@@ -119,6 +120,34 @@ def check_whole_way(tmp_path, file, *options, rows=60, hidden=None):
     assert run("report", model, file, "--out", page).exit_code == 0
     assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
     return marginparts.load(model), json.loads(topics.stdout)
+
+
+def test_the_command_and_the_function_give_the_same_model(tmp_path):
+    file, written = tmp_path / "docs.csv", tmp_path / "docs.model"
+    assert run("data", "example", file).exit_code == 0
+    options = ("--components", "8", "--lam", "1,3", "--max-iter", "5", "--stop-words", "english")
+    assert run("fit", file, "--text", "text", "--label", "topic", *options, "--out", written,
+               "--quiet").exit_code == 0  # fmt: skip
+    model = marginparts.fit_file(
+        file, text="text", label="topic", n_components=8, lam=(1, 3), max_iter=5,
+        stop_words="english",
+    )  # fmt: skip
+    same = marginparts.load(written)
+    same.card.seconds = model.card.seconds
+    assert model.card == same.card
+    assert model.classifier.best_params_ == same.classifier.best_params_
+    assert_array_equal(model.classifier.coef_, same.classifier.coef_)
+    assert_array_equal(model.classifier.parts_.components_, same.classifier.parts_.components_)
+
+
+def test_the_function_refuses_what_it_does_not_know(tmp_path):
+    file = write_table(tmp_path / "mail.csv")
+    with pytest.raises(TypeError, match="n_parts"):
+        marginparts.fit_file(file, text="body", label="kind", n_parts=3)
+    with pytest.raises(ValueError, match="weighting"):
+        marginparts.fit_file(file, text="body", label="kind", weighting="heavy")
+    with pytest.raises(FileProblemError, match="no column"):
+        marginparts.fit_file(file, text="text", label="kind")
 
 
 # --- every kind of input
@@ -742,12 +771,11 @@ def test_ctrl_c_keeps_the_best_so_far(fitted, tmp_path, monkeypatch, stage):
 
 def test_ctrl_c_while_reading_leaves_nothing(fitted, tmp_path, monkeypatch):
     from marginparts import cli
-    from marginparts.app import readers
 
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(readers, "read_all", interrupted)
+    monkeypatch.setattr("marginparts.app.fitting.read_all", interrupted)
     monkeypatch.setattr(
         sys, "argv", ["marginparts", "fit", str(fitted[0]), *COLUMNS_OF, "--out", "m"]
     )

@@ -16,12 +16,13 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import TruncatedSVD
 
-from marginparts.experiments import methods, plan, tables
+from marginparts.experiments import plan, tables
 from marginparts.experiments.climbing import COSTS, climb
 from marginparts.experiments.cost_path import CostPath
 from marginparts.experiments.data import load_data
 from marginparts.experiments.edges import at_edge, edges
-from marginparts.experiments.methods import Grid
+from marginparts.experiments.grid import SearchGrid
+from marginparts.experiments.linear import leading_axes
 from marginparts.experiments.plan import Study, quick, with_methods
 from marginparts.experiments.preprocessing import PREPROCESSING, preprocess
 from marginparts.experiments.protocol import Codes, draw_trial
@@ -32,7 +33,7 @@ from marginparts.experiments.store import Store, StoreError
 from marginparts.labels import UNKNOWN, encode_labels
 from marginparts.svm.head import fit_head
 
-SMALL = Grid(
+SMALL = SearchGrid(
     lams=(1.0, 10.0), lam=3.0, literal_lam=30.0, lda_inputs=(5, 20), map_iter=5, max_iter=20,
     warm_iter=5, steps=1, direction_steps=1,
 )  # fmt: skip
@@ -174,7 +175,7 @@ class TestMethods:
     def test_leading_axes_are_those_of_the_whole_decomposition(self, trial, centered, kind):
         X = np.asarray(trial.X_train, dtype=float)
         mean = X.mean(axis=0) if centered else None
-        axes = methods.leading_axes(kind(X), 5, 0, mean)
+        axes = leading_axes(kind(X), 5, 0, mean)
         wanted = np.linalg.svd(X - X.mean(axis=0) if centered else X)[2][:5]
         assert_allclose(np.abs(axes @ wanted.T), np.eye(5), atol=1e-3)
 
@@ -204,8 +205,8 @@ class TestMethods:
                 seen["y"] = y
                 return super().fit(X)
 
-        monkeypatch.setattr(methods, "Spy", Spy, raising=False)
-        list(method_named("marginparts.experiments.methods:Spy").run(trial, (0.3,), (2,), SMALL))
+        monkeypatch.setattr(sys.modules[__name__], "Spy", Spy, raising=False)
+        list(method_named(f"{__name__}:Spy").run(trial, (0.3,), (2,), SMALL))
         assert np.sum(seen["y"] != UNKNOWN) == trial.n_labeled(0.3)
 
     def test_your_own_transformer_may_give_sparse_codes(self, trial):
@@ -381,7 +382,7 @@ class TestPlan:
     def test_methods_use_the_settings_they_name(self, trial, name):
         """A grid that has nothing else is enough."""
         named = {setting: getattr(SMALL, setting) for setting in METHODS[name].settings}
-        nothing = Grid(**dict.fromkeys(Grid._fields))
+        nothing = SearchGrid(**dict.fromkeys(SearchGrid._fields))
         run = METHODS[name].run
         some = list(run(trial, (0.1,), (4,), nothing._replace(**named)))
         assert some == list(run(trial, (0.1,), (4,), SMALL))
@@ -511,7 +512,7 @@ class TestRunner:
         script = tmp_path / "run.py"
         script.write_text(
             textwrap.dedent(f"""
-            from marginparts.experiments.methods import Grid
+            from marginparts.experiments.grid import SearchGrid
             from marginparts.experiments.plan import Study
             from marginparts.experiments.runner import run_units
             from marginparts.experiments.store import Store, StoreError

@@ -701,9 +701,9 @@ def npy(descr="'<f8'", order="False", shape="(3,)", data=b"\0" * 24):
         (npy(shape="(2,)"), "does not have the size that it says"),
         (npy(shape="(1099511627776, 1099511627776)"), "does not have the size that it says"),
         (npy("'<U99999999'"), "does not have the size that it says"),
-        (npy("'<U999999999'"), "cannot be unpacked"),
+        (npy("'<U999999999'"), "is no array of numbers or text"),
         (npy(shape="(" + "1, " * 99 + "3)"), "cannot be unpacked"),
-        (npy("'<i9'"), "cannot be unpacked"),
+        (npy("'<i9'"), "is no array of numbers or text"),
         (npy(shape="(0, 9999999999999999999)", data=b""), "cannot be unpacked"),
         (b"", "is no array"),
         (b"\x80\x04N.", "is no array"),
@@ -871,7 +871,9 @@ def test_opening_imports_and_runs_nothing(path):
         "        seen.append((event, args))\n"
         "sys.addaudithook(hook)\n"
         "load(sys.argv[1])\n"
-        "assert not seen, seen\n"
+        # NumPy parses the heads of arrays, as literals that are not executed
+        "heads = [e for e, a in seen if e == 'compile' and a[0].startswith(b\"{'descr'\")]\n"
+        "assert len(heads) == len(seen), seen\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True)
 

@@ -396,7 +396,7 @@ def mirror(small, monkeypatch, tmp_path):
 
 def mnist_from(*addresses):
     return tuple(
-        download.Source(
+        download.Download(
             name,
             tuple(f"{address}/{name}" for address in addresses),
             partial(
@@ -414,7 +414,8 @@ def news_from(folder, blobs):
         "vocabulary.txt": partial(download._pack, "sha256", sha256),
     }
     return tuple(
-        download.Source(name, ((folder / name).as_uri(),), check) for name, check in accept.items()
+        download.Download(name, ((folder / name).as_uri(),), check)
+        for name, check in accept.items()
     )
 
 
@@ -612,7 +613,7 @@ def test_aviation_is_checked_by_its_number_of_documents(small, monkeypatch, tmp_
 
     def sources(*lines):
         return tuple(
-            download.Source(path.name, (path.as_uri(),), partial(download._accept_lines, number))
+            download.Download(path.name, (path.as_uri(),), partial(download._accept_lines, number))
             for path, number in zip(sorted(folder.iterdir()), lines, strict=True)
         )
 

@@ -1105,11 +1105,6 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_layout_survives_json(layout):
-    assert Layout.from_dict(json.loads(json.dumps(layout.as_dict()))) == layout
-
-
 @pytest.mark.parametrize("name", TABLES)
 def test_texts_like_those_of_a_model(tmp_path, name):
     like = open_source(write_csv(tmp_path / "fit.csv"), text="body", label="kind").layout

@@ -13,6 +13,7 @@ from marginparts._version import __version__
 if TYPE_CHECKING:
     from marginparts import datasets
     from marginparts._types import Progress, Result, Stop
+    from marginparts.app.fitting import fit_file
     from marginparts.app.model_file import load, save
     from marginparts.checkpoint import Checkpoint
     from marginparts.directions import margin_directions
@@ -47,6 +48,7 @@ _HOME = {
     "Stop": "_types",
     "TransductiveSVM": "estimators",
     "class_start": "solve.start",
+    "fit_file": "app.fitting",
     "load": "app.model_file",
     "margin_directions": "directions",
     "nmf_alpha": "solve.factorize",
@@ -77,6 +79,7 @@ __all__ = [
     "__version__",
     "class_start",
     "datasets",
+    "fit_file",
     "load",
     "margin_directions",
     "nmf_alpha",

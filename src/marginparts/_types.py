@@ -15,15 +15,22 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.floating[Any]]
 
 #: Trusted data in memory, as `validation.check_matrix` returns it: C-ordered, or canonical CSR.
 Data: TypeAlias = Array | sp.csr_array
 
+#: Samples, or labels, as people give them: array-likes, DataFrames, sparse matrices, tensors.
+Samples: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
+Targets: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
+
 #: What scikit-learn takes as ``random_state``.
 Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
+
+#: The name of a start, or one: (H, V).
+Init: TypeAlias = str | tuple[Array, Array]
 
 #: The factors of a run by their letter: ``{"V": (d, r), "H": (n, r)}`` and, for some models, more.
 State = dict[str, Array]

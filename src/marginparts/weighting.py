@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array
 
@@ -31,3 +32,9 @@ def idf_of(X: Any) -> Array:
 def weighted_rows(X: Any, weights: Array) -> Any:
     """Return rows of weighted columns with length one."""
     return normalize(X @ sp.diags_array(weights, dtype=X.dtype), "l2")
+
+
+def has_unit_rows(X: Any) -> bool:
+    """Whether all rows but empty ones have length one, so that scaling them again is in vain."""
+    lengths = row_norms(X)
+    return bool(np.allclose(lengths[lengths > 0], 1, rtol=1e-4))

@@ -44,6 +44,7 @@ from marginparts.rivals.contest import (
     SPREADING,
     best_setting,
     hidden_values,
+    scores_of,
 )
 from marginparts.selection.folds import folds_of
 
@@ -151,7 +152,7 @@ def demo_page() -> str:
     prepared = Prepared(X, y, names, MatrixPreparation(), layout, task.title)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = fit_model(prepared, Options(n_components=(16, 32), path=True))
+        model = fit_model(prepared, Options(n_components=(16, 32), keep_path=True))
     files = [f"digit {k + 1}" for k in range(len(data.y_test))]
     truth: list[Label] = [names[k] for k in data.y_test]
     batch = Batch(np.ascontiguousarray(data.X_test, dtype=np.float32), truth, {"file": files})
@@ -221,12 +222,7 @@ def _rival(name: str, data: Draw, r: int) -> tuple[Labels, int]:
     labels = encode_labels(data.y, len(data.y))
     folds = folds_of(labels, data.seed, 2)
     said = hidden_values(rival, data.X, labels, folds, data.seed)
-    setting = best_setting(
-        {
-            each: [f.quality(v) for f, v in zip(folds, own, strict=True)]
-            for each, own in said.items()
-        }
-    )
+    setting = best_setting(scores_of(folds, said))
     prepared = rival.prepare(data.X, [data.X_test], data.seed)
     (values,) = rival.values(prepared, labels, setting)
     codes = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from marginparts._types import Array, Callback
+from marginparts._types import Array, Callback, Data
 from marginparts.backends import Backend
 from marginparts.labels import Labels
-from marginparts.rivals.contest import RIVALS, best_setting, hidden_values
+from marginparts.rivals.contest import RIVALS, best_setting, hidden_values, scores_of
 from marginparts.selection import (
     C_GRID,
     DEFAULT,
@@ -52,7 +52,7 @@ class Rated(NamedTuple):
 
 
 def compare(
-    X: Any,
+    X: Data,
     labels: Labels,
     choice: Choice,
     *,
@@ -105,7 +105,7 @@ def compare(
     ]
 
 
-def _others(X: Any, labels: Labels, folds: list[Fold], thresholds: bool, seed: int) -> list[Rated]:
+def _others(X: Data, labels: Labels, folds: list[Fold], thresholds: bool, seed: int) -> list[Rated]:
     """Score the other rivals that suit the data, on all labeled rows and some unlabeled ones."""
     if labels.labeled.sum() > _FEW_LABELS:
         return []
@@ -130,7 +130,7 @@ def _others(X: Any, labels: Labels, folds: list[Fold], thresholds: bool, seed: i
 def _rated(
     name: str,
     folds: list[Fold],
-    inputs: dict[Setting, Any],
+    inputs: dict[Setting, Data],
     costs: tuple[float, ...],
     thresholds: bool,
 ) -> Rated:
@@ -150,10 +150,7 @@ def _honest(
     thresholds: bool,
 ) -> Rated:
     """Score a rival by its decision values in each fold: the setting is chosen on the others."""
-    scores = {
-        setting: [fold.quality(each) for fold, each in zip(folds, said, strict=True)]
-        for setting, said in values.items()
-    }
+    scores = scores_of(folds, values)
 
     def pick(some: list[int]) -> Any:
         return choose({setting: [own[k] for k in some] for setting, own in scores.items()})

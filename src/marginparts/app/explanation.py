@@ -8,21 +8,22 @@ the intercept: nothing is approximated.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.backends._common import inverse_or_zero
+from marginparts.estimators import NMFAlphaClassifier
 from marginparts.solve.map import map_rows_each
 
 #: Entries of a temporary.
 _AT_ONCE = 4e6
 
 
-def top_columns(row: Any, n: int = 10) -> list[int]:
+def top_columns(row: Data, n: int = 10) -> list[int]:
     """Return where the largest positive entries of a row (d,), dense or CSR, are."""
     values = _flat(row)
     few = np.argpartition(-values, min(n, len(values) - 1))[:n]
@@ -30,18 +31,20 @@ def top_columns(row: Any, n: int = 10) -> list[int]:
     return [int(j) for j in order if values[j] > 0]
 
 
-def top_features(row: Any, names: Any, n: int = 10) -> list[tuple[str, float]]:
+def top_features(row: Data, names: Sequence[str], n: int = 10) -> list[tuple[str, float]]:
     """Return the names and values of the largest positive entries of a row (d,)."""
     values = _flat(row)
     return [(str(names[j]), float(values[j])) for j in top_columns(values, n)]
 
 
-def _flat(row: Any) -> Array:
+def _flat(row: Data) -> Array:
     """Return a row (d,), dense or CSR, as a vector in float64."""
-    return np.asarray(row.toarray() if sp.issparse(row) else row, dtype=np.float64).ravel()
+    return np.asarray(
+        row if isinstance(row, np.ndarray) else row.toarray(), dtype=np.float64
+    ).ravel()
 
 
-def distinctive(components: Any, shares: Any = None) -> Array:
+def distinctive(components: Array, shares: Sequence[float] | None = None) -> Array:
     """Weigh the features of parts by how much they tell the parts from all parts together.
 
     A feature that is large in every part says nothing about one of them. Its weight is its term in
@@ -65,7 +68,9 @@ def distinctive(components: Any, shares: Any = None) -> Array:
     return np.maximum(V * np.log(lift), 0)
 
 
-def contributions(classifier: Any, X: Any, questions: NDArray[np.intp]) -> sp.csr_array:
+def contributions(
+    classifier: NMFAlphaClassifier, X: Data, questions: NDArray[np.intp]
+) -> sp.csr_array:
     """Share out decision values among the features.
 
     Parameters
@@ -88,7 +93,9 @@ def contributions(classifier: Any, X: Any, questions: NDArray[np.intp]) -> sp.cs
     return sp.vstack([_contributions(classifier, X[s], questions[s]) for s in pieces], "csr")
 
 
-def _contributions(classifier: Any, X: sp.csr_array, questions: NDArray[np.intp]) -> sp.csr_array:
+def _contributions(
+    classifier: NMFAlphaClassifier, X: sp.csr_array, questions: NDArray[np.intp]
+) -> sp.csr_array:
     parts = classifier.parts_
     V = parts.components_.T.astype(np.float64)
     n_iter = int(parts.map_iter)
@@ -107,7 +114,7 @@ def _contributions(classifier: Any, X: sp.csr_array, questions: NDArray[np.intp]
     return sp.csr_array((terms, X.indices, X.indptr), shape=X.shape)
 
 
-def part_weights(classifier: Any) -> Array:
+def part_weights(classifier: NMFAlphaClassifier) -> Array:
     """Return what a sample made of one part alone would score, less the intercept.
 
     Parameters

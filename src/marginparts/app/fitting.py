@@ -1,23 +1,32 @@
-"""From samples and a few labels to a `Model`: what ``marginparts fit`` does."""
+"""From a file with a few labels to a `Model`: what ``marginparts fit`` does."""
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from marginparts._types import Array, Callback, PathStep, Stop
+from marginparts._types import Array, Callback, Data, PathStep, Stop
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
-from marginparts.app.preparation import Preparation
-from marginparts.app.readers import Layout
+from marginparts.app.preparation import (
+    Preparation,
+    check_weighting,
+    prepare_matrix,
+    prepare_texts,
+    stop_words_from,
+)
+from marginparts.app.readers import Layout, SampleSource, open_source, read_all, targets
 from marginparts.checkpoint import Checkpoint
 from marginparts.estimators import NMFAlphaCV
+from marginparts.files.atomic import FileProblemError
 from marginparts.labels import encode_labels
 from marginparts.svm.class_weights import ClassWeight
 from marginparts.validation import seed_of
@@ -28,31 +37,155 @@ PATH = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 #: Entries of a part that a path keeps, where parts are lists of words.
 _PATH_ENTRIES = 12
 
+#: Told in a word what comes next: reading, preparing, choosing, comparing, following lam.
+OnStage = Callable[[str], None]
+
 
 class Options(NamedTuple):
-    """What can be said about a fit; everything else is chosen."""
+    """What can be said about a fit; everything else is chosen.
 
-    n_components: Any = "auto"
-    lam: Any = "auto"
-    C: Any = "auto"
+    Attributes
+    ----------
+    n_components, lam, C : number, sequence of numbers or "auto"
+        The number of parts, the weight of the labels and the cost of the last SVM; several are
+        tried. See `NMFAlphaCV`, also for the next five.
+    class_weight : {None, "balanced"} or dict
+    scoring : str or None
+    max_iter : int
+    backend : str
+    random_state : int
+    keep_path : bool
+        Keep the parts for several lam, for the report's slider.
+    checkpoint : path or None
+        Where the choice and the fit survive a kill. The file stays: remove it when the model is
+        safe.
+    min_df, max_df : int, float
+        Texts that must have a word, and the largest share of them that may have it.
+    stop_words : "english", a file with one word a line, a sequence of words, or None
+        What to leave out of texts.
+    ngrams : int
+        Also use runs of up to so many words.
+    weighting : {"auto", "counts", "l2-log", "tf-idf"}
+        Of counts.
+    """
+
+    n_components: int | Sequence[int] | str = "auto"
+    lam: float | Sequence[float] | str = "auto"
+    C: float | Sequence[float] | str = "auto"
     class_weight: ClassWeight = None
     scoring: str | None = None
     max_iter: int = 100
     backend: str = "auto"
-    seed: int = 0
-    path: bool = False
-    checkpoint: Path | None = None
+    random_state: int = 0
+    keep_path: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    min_df: int = 2
+    max_df: float = 0.7
+    stop_words: str | Sequence[str] | None = None
+    ngrams: int = 1
+    weighting: str = "auto"
 
 
 class Prepared(NamedTuple):
     """Samples as a matrix, their labels, and how they came about."""
 
-    X: Any
-    y: Any
+    X: Data
+    y: NDArray[Any]
     class_names: list[str]
     preparation: Preparation
     layout: Layout
     source: str
+
+
+def fit_file(
+    path: str | os.PathLike[str],
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    label_sep: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    words: str | os.PathLike[str] | None = None,
+    encoding: str = "utf-8",
+    callback: Callback | None = None,
+    on_stage: OnStage = lambda stage: None,
+    **options: Any,
+) -> Model:
+    r"""Learn parts from a file in which a few samples have labels.
+
+    Reads and prepares the samples, chooses the settings by cross-validation over the labeled ones,
+    fits, and compares with other methods: what ``marginparts fit`` does.
+
+    Parameters
+    ----------
+    path, text, label, label_sep, labels, words, encoding
+        The file, where its texts and labels are, and what its columns are called: see
+        `marginparts.app.readers.open_source`. A table of texts needs ``text`` and ``label``.
+    callback : callable or None
+        Called with a `Progress` at each evaluation of the loss; a true answer ends the stage under
+        way, and the best so far is kept.
+    on_stage : callable
+        Called with a word when a stage begins.
+    **options
+        The fields of `marginparts.app.fitting.Options`: ``n_components``, ``lam``, ``C``,
+        ``class_weight``, ``scoring``, ``max_iter``, ``backend``, ``random_state``, ``keep_path``,
+        ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``; and
+        ``weighting``. None need be given.
+
+    Returns
+    -------
+    Model
+        Takes samples as they are in the file; `marginparts.save` writes it.
+
+    Raises
+    ------
+    FileProblemError
+        With one sentence on what is wrong with a file and what to do.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from marginparts import fit_file
+    >>> pets = ["cats purr and sleep,cat", "dogs bark and run,dog", "a cat may purr,", "dogs run,"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "pets.csv")
+    ...     _ = file.write_text("\n".join(["says,kind", *pets * 5]))
+    ...     model = fit_file(file, text="says", label="kind", n_components=2)
+    >>> model
+    Model('pets.csv', 2 parts, 2 labels, 10 of 20 samples labeled)
+    >>> model.predict(["purr purr", "run run"])
+    ['cat', 'dog']
+    """
+    wanted = Options(**options)
+    check_weighting(wanted.weighting)
+    on_stage("reading")
+    source = open_source(
+        path, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
+        encoding=encoding,
+    )  # fmt: skip
+    return fit_model(
+        _prepared(source, wanted, on_stage), wanted, callback=callback, on_stage=on_stage
+    )
+
+
+def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prepared:
+    """Read samples and labels, and make a matrix of them."""
+    batch = read_all(source, keep_columns=False)
+    y, class_names = targets(batch.labels, source)
+    on_stage("preparing")
+    preparation: Preparation
+    if source.layout.kind == "text":
+        preparation, X = prepare_texts(
+            batch.samples, min_df=options.min_df, max_df=options.max_df,
+            stop_words=stop_words_from(options.stop_words), ngrams=(1, options.ngrams),
+            weighting="l2-log" if options.weighting == "auto" else options.weighting,
+        )  # fmt: skip
+    else:
+        preparation, X = prepare_matrix(batch.samples, source.layout.names, options.weighting)
+    if not (X.nnz if hasattr(X, "nnz") else X.any()):
+        raise FileProblemError(
+            f"All entries of {source.path} are zero; there is nothing to learn from."
+        )
+    return Prepared(X, y, class_names, preparation, source.layout, source.path.name)
 
 
 def fit_model(
@@ -60,61 +193,25 @@ def fit_model(
     options: Options,
     *,
     callback: Callback | None = None,
-    on_stage: Callable[[str], None] = lambda stage: None,
+    on_stage: OnStage = lambda stage: None,
 ) -> Model:
-    """Choose, fit, and compare with the obvious alternatives.
-
-    Parameters
-    ----------
-    data : Prepared
-    options : Options
-        With a checkpoint the choice and the fit survive a kill. The file stays: remove it when
-        the model is safe.
-    callback : callable or None
-        See `NMFAlphaCV`.
-    on_stage : callable
-        Told in a few words what comes next.
-
-    Returns
-    -------
-    Model
-    """
+    """Choose, fit, and compare with the obvious alternatives; see `fit_file`."""
     began = time.perf_counter()
     on_stage("choosing")
-    classifier = NMFAlphaCV(
-        options.n_components, lam=options.lam, C=options.C,
-        class_weight=options.class_weight, scoring=options.scoring,
-        max_iter=options.max_iter, backend=options.backend, random_state=options.seed,
-        callback=callback,
-        checkpoint=options.checkpoint and Checkpoint(options.checkpoint, keep_finished=True),
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        # labels with a single example are what this is for, and the card says what they lack
-        warnings.filterwarnings("ignore", "Left out", UserWarning)
-        # the card says that a fit ended early
-        warnings.filterwarnings("ignore", "Interrupted", UserWarning)
-        # and the number of parts was asked for
-        warnings.filterwarnings("ignore", "n_components=", UserWarning)
-        classifier.fit(data.X, data.y)
-    for each in (classifier, classifier.parts_):
-        each.set_params(callback=None, checkpoint=None)  # they belong to this run, not to the model
+    classifier = _fitted(data, options, callback)
     labels = encode_labels(data.y, data.X.shape[0])
     on_stage("comparing")
     rated = compare(
         data.X, labels, classifier.choice_, class_weight=options.class_weight,
-        scoring=options.scoring, backend=options.backend, seed=seed_of(options.seed),
+        scoring=options.scoring, backend=options.backend, seed=seed_of(options.random_state),
         callback=_in_stage(callback, "comparing"),
     )  # fmt: skip
     path = []
-    if options.path:
+    if options.keep_path:
         on_stage("following lam")
         whole = data.layout.image_shape is not None
-        path = [
-            PathStep(step.lam, _kept(step.components, whole))
-            for step in classifier.parts_.path(
-                data.X, PATH, callback=_in_stage(callback, "following lam")
-            )
-        ]
+        steps = classifier.parts_.path(data.X, PATH, callback=_in_stage(callback, "following lam"))
+        path = [PathStep(step.lam, _kept(step.components, whole)) for step in steps]
     card = Card(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
         label_counts=[len(labels.members(k)) for k in range(len(labels.classes))],
@@ -125,6 +222,29 @@ def fit_model(
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
 
 
+def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFAlphaCV:
+    """Return a fitted classifier without what belongs to this run alone."""
+    file = options.checkpoint
+    classifier = NMFAlphaCV(
+        options.n_components, lam=options.lam, C=options.C,
+        class_weight=options.class_weight, scoring=options.scoring,
+        max_iter=options.max_iter, backend=options.backend, random_state=options.random_state,
+        callback=callback,
+        checkpoint=None if file is None else Checkpoint(Path(file), keep_finished=True),
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        # labels with a single example are what this is for, and the card says what they lack
+        warnings.filterwarnings("ignore", "Left out", UserWarning)
+        # the card says that a fit ended early
+        warnings.filterwarnings("ignore", "Interrupted", UserWarning)
+        # and the number of parts was asked for
+        warnings.filterwarnings("ignore", "n_components=", UserWarning)
+        classifier.fit(data.X, data.y)
+    for each in (classifier, classifier.parts_):
+        each.set_params(callback=None, checkpoint=None)
+    return classifier
+
+
 def _in_stage(callback: Callback | None, stage: str) -> Callback | None:
     """Return a callback that is told in which stage of the whole a run is."""
     if callback is None:
@@ -132,7 +252,7 @@ def _in_stage(callback: Callback | None, stage: str) -> Callback | None:
     return lambda progress: callback(progress._replace(stage=stage))
 
 
-def _shares(classifier: NMFAlphaCV, X: Any, most: int = 20_000) -> list[float]:
+def _shares(classifier: NMFAlphaCV, X: Data, most: int = 20_000) -> list[float]:
     """Return the share of the data's mass that each part explains, from as many rows as needed."""
     rows = np.random.default_rng(0).permutation(X.shape[0])[:most]
     mass = classifier.parts_.coefficients(X[np.sort(rows)]).sum(axis=0, dtype=np.float64)

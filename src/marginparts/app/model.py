@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, PathStep
+from marginparts._types import Array, Data, PathStep
 from marginparts.app.evaluation import Rated
 from marginparts.app.preparation import Preparation
 from marginparts.app.readers import Label, Layout
@@ -132,7 +132,7 @@ class Model:
         """Return Z (n, r): samples expressed in the parts."""
         return self.classifier.transform(self.prepare(samples))
 
-    def values(self, X: Any) -> Array:
+    def values(self, X: Data) -> Array:
         """Return decision values (n, c) of prepared rows, one column a class.
 
         With two classes the second column is the first one's negative, whose sign is the decision.

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from marginparts._types import Array, Data
+from marginparts.files.atomic import problems_with
 from marginparts.weighting import idf_of, l2_log, log, weighted_rows
 
 #: How counts may be weighted: as they are, by `l2_log`, or with rare columns weighing more.
@@ -82,7 +85,7 @@ class MatrixPreparation:
     weighting: str = "counts"
     idf: NDArray[np.float32] | None = field(default=None)
 
-    def apply(self, rows: Any) -> Any:
+    def apply(self, rows: Data) -> Data:
         """Return the rows as they are factorized."""
         return _weigh(rows, self.weighting, self.idf)
 
@@ -146,8 +149,8 @@ def prepare_texts(
 
 
 def prepare_matrix(
-    X: Any, names: Sequence[str] | None = None, weighting: str = "auto"
-) -> tuple[MatrixPreparation, Any]:
+    X: Data, names: Sequence[str] | None = None, weighting: str = "auto"
+) -> tuple[MatrixPreparation, Data]:
     """Choose a weighting for a matrix, and apply it.
 
     Parameters
@@ -170,8 +173,35 @@ def prepare_matrix(
     return preparation, preparation.apply(X)
 
 
-def _are_counts(X: Any) -> bool:
-    if not sp.issparse(X) or X.nnz == 0:
+def check_weighting(name: str) -> None:
+    """Refuse an unknown way to weigh counts."""
+    if name not in ("auto", *WEIGHTINGS):
+        raise PreparationError(
+            f"--weighting {name!r} is unknown; it is one of auto, {', '.join(WEIGHTINGS)}."
+        )
+
+
+def stop_words_from(what: str | Sequence[str] | None) -> Sequence[str]:
+    """Return words to leave out: those given, a known list, or the words of a file."""
+    if what is None or not isinstance(what, str):
+        return what or ()
+    if what == "english":
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+        return sorted(ENGLISH_STOP_WORDS)
+    if not Path(what).exists():
+        raise PreparationError(
+            f"--stop-words {what!r} is neither 'english' nor a file with one word a line."
+        )
+    try:
+        with problems_with(what, "read"):
+            return Path(what).read_text("utf-8").split()
+    except UnicodeDecodeError as error:
+        raise PreparationError(f"{what} is not UTF-8; save it in that encoding.") from error
+
+
+def _are_counts(X: Data) -> bool:
+    if isinstance(X, np.ndarray) or X.nnz == 0:
         return False
     return bool(X.data.max() > 1 and np.array_equal(X.data, np.rint(X.data)))
 
@@ -193,7 +223,7 @@ def _folded(stop_words: Sequence[str]) -> list[str]:
     return [strip_accents_unicode(word.strip().lower()) for word in stop_words if word.strip()]
 
 
-def _weigh(X: Any, weighting: str, idf: Any) -> Any:
+def _weigh(X: Data, weighting: str, idf: Array | None) -> Data:
     if weighting == "counts":
         return X
-    return l2_log(X) if weighting == "l2-log" else weighted_rows(log(X), idf)
+    return l2_log(X) if idf is None else weighted_rows(log(X), idf)

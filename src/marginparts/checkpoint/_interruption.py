@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
 
 class Interruption:
-    """Hears the first Ctrl-C or SIGTERM; the second one ends the work at once.
+    """Hears Ctrl-C and SIGTERM, so that work can end well; one more than a few ends it at once.
 
     Only the main thread can hear signals, and one that is ignored stays so. A handler that was
     there before is called as well, unless it is Python's own. All are put back on exit.
+
+    Parameters
+    ----------
+    signals : sequence of int
+    patience : int
+        How many signals are heard before the next one ends the work.
+
+    Attributes
+    ----------
+    heard : int or None
+        The last signal.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, signals: Sequence[int] = (signal.SIGINT, signal.SIGTERM), patience: int = 1
+    ) -> None:
         self.heard: int | None = None
+        self._signals, self._patience, self._count = signals, patience, 0
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            for number in _SIGNALS:
+            for number in self._signals:
                 before = signal.getsignal(number)
                 if before not in (None, signal.SIG_IGN):  # None: not set from Python
                     self._before[number] = before
@@ -34,10 +47,15 @@ class Interruption:
         for number, before in self._before.items():
             signal.signal(number, before)
 
+    def take(self) -> bool:
+        """Whether a signal was heard since the last time of asking; patience begins anew."""
+        heard, self._count = self._count > 0, 0
+        return heard
+
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        again, self.heard = self.heard is not None, number
+        self._count, self.heard = self._count + 1, number
         before = self._before[number]
         if callable(before) and before is not signal.default_int_handler:
             before(number, frame)
-        if again:
+        if self._count > self._patience:
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)

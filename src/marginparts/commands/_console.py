@@ -1,21 +1,24 @@
-"""What all commands share: sentences instead of tracebacks, bars, and how Ctrl-C is heard."""
+"""What all commands share: sentences instead of tracebacks and bars."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import TimeRemainingColumn as TimeLeft
+
+if TYPE_CHECKING:
+    from marginparts.app.model import Model
+    from marginparts.app.readers import Batch, SampleSource
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, for scripts.")]
@@ -54,7 +57,7 @@ def sentences() -> Iterator[None]:
         raise typer.Exit(0) from None
 
 
-def load_model(path: Path) -> Any:
+def load_model(path: Path) -> Model:
     """Return the model in a file, whatever wrote it."""
     from marginparts.app.model import Model
     from marginparts.app.model_file import load
@@ -91,7 +94,7 @@ def refuse_same(source: Path | None, target: Path | None) -> None:
         raise FileProblemError(f"{target} is the file that is read; give --out another name.")
 
 
-def watched(source: Any, shown: Progress, doing: str) -> Iterator[Any]:
+def watched(source: SampleSource, shown: Progress, doing: str) -> Iterator[Batch]:
     """Yield the batches of a source, with a bar over its rows."""
     task = shown.add_task(f"{doing} {source.path.name}", total=source.n_rows)
     for batch in source.batches(BATCH):
@@ -116,38 +119,3 @@ def spoken_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *more, **options: typer.echo(str(message), err=True)
         yield
-
-
-class Interrupts:
-    """Hears Ctrl-C, so that work can end well; a third one in a stage ends it at once.
-
-    Parameters
-    ----------
-    terminate : bool
-        Whether to hear SIGTERM as well.
-    """
-
-    def __init__(self, *, terminate: bool = False) -> None:
-        self.signals = (signal.SIGINT, signal.SIGTERM) if terminate else (signal.SIGINT,)
-        self.count = 0
-        self.last: int | None = None
-        self.before: dict[int, Any] = {}
-
-    def __enter__(self) -> Interrupts:
-        self.before = {number: signal.signal(number, self._heard) for number in self.signals}
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        for number, before in self.before.items():
-            signal.signal(number, before)
-
-    def _heard(self, number: int, frame: Any) -> None:
-        self.count += 1
-        self.last = number
-        if self.count > 2:
-            raise KeyboardInterrupt
-
-    def take(self) -> bool:
-        """Whether Ctrl-C was pressed since the last time of asking."""
-        heard, self.count = self.count > 0, 0
-        return heard

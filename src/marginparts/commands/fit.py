@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.progress import TextColumn
@@ -13,7 +16,6 @@ from rich.progress import TextColumn
 from marginparts.commands import _fit_options as options
 from marginparts.commands._console import (
     AsJson,
-    Interrupts,
     Quiet,
     bars,
     print_json,
@@ -26,7 +28,6 @@ from marginparts.commands._console import (
 
 if TYPE_CHECKING:
     from marginparts._types import Progress
-    from marginparts.app.fitting import Options, Prepared
     from marginparts.app.model import Model
 
 EPILOG = """Examples:
@@ -79,18 +80,23 @@ def fit(
     fit, and keeps the best so far. With --checkpoint a killed command goes on where it was.
     """
     with sentences(), spoken_warnings():
-        wanted = _options(components, lam, cost, max_iter, backend, seed, path, checkpoint)
-        wanted = wanted._replace(class_weight=_weighing(class_weight), scoring=_score(scoring))
-        model_path = _destination(file, out, checkpoint)
-        with bars(quiet=quiet or as_json) as reading:
-            data = _read(
-                reading, file, _source_options(text, label, label_sep, labels, words, encoding),
-                {"min_df": min_df, "max_df": max_df, "stop_words": _stop_words(stop_words),
-                 "ngrams": (1, ngrams)}, weighting,
-            )  # fmt: skip
-        model, interrupted = _fit(data, wanted, quiet=quiet or as_json)
+        from marginparts.app.fitting import fit_file
         from marginparts.app.model_file import save
 
+        _check(class_weight, scoring, backend)
+        model_path = _destination(file, out, checkpoint)
+        asked = partial(
+            fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels,
+            words=words, encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words,
+            ngrams=ngrams, weighting=weighting, max_iter=max_iter, backend=backend,
+            n_components=_numbers(components, "--components", int, 1),
+            lam=_numbers(lam, "--lam", float, 0), C=_numbers(cost, "--cost", float, 1e-12),
+            class_weight="balanced" if class_weight == "balanced" else None, scoring=scoring,
+            random_state=seed, keep_path=path, checkpoint=checkpoint,
+        )  # fmt: skip
+        model, interrupted = _watched(
+            asked, f"reading {file.name}", kept=checkpoint is not None, quiet=quiet or as_json
+        )
         save(model, model_path)
     _tell(model, model_path, as_json=as_json, quiet=quiet)
     if checkpoint is not None:
@@ -129,154 +135,77 @@ def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
     return path
 
 
-def _numbers(text: str, name: str, kind: Callable[[str], Any]) -> Any:
-    """Return "auto", a number, or several."""
+def _numbers(
+    text: str, name: str, kind: Callable[[str], float], least: float
+) -> tuple[float, ...] | str:
+    """Return "auto", or one number or several."""
     if text == "auto":
         return text
     try:
-        return tuple(kind(part) for part in text.split(","))
+        values = tuple(kind(part) for part in text.split(","))
     except ValueError:
         what = "whole numbers" if kind is int else "numbers"
         refuse(f"{name} {text!r} is not understood: give 'auto', or {what} with commas between.")
+    if not all(least <= value < float("inf") for value in values):
+        refuse(f"{name} has a value that cannot be used; the least is {least:g}.")
+    return values
 
 
-def _options(
-    components: str, lam: str, cost: str, max_iter: int, backend: str, seed: int, path: bool,
-    checkpoint: Path | None,
-) -> Options:  # fmt: skip
-    from marginparts.app.fitting import Options
+def _check(class_weight: str | None, scoring: str | None, backend: str) -> None:
+    """Refuse unknown names."""
     from marginparts.backends import get_backend
+    from marginparts.scores import check_scoring
 
-    found = Options(
-        _numbers(components, "--components", int), _numbers(lam, "--lam", float),
-        _numbers(cost, "--cost", float), max_iter=max_iter, backend=backend, seed=seed, path=path,
-        checkpoint=checkpoint,
-    )  # fmt: skip
-    limits = {"--components": 1, "--lam": 0, "--cost": 1e-12}
-    for (name, least), values in zip(limits.items(), found[:3], strict=True):
-        if values != "auto" and not all(least <= value < float("inf") for value in values):
-            refuse(f"{name} has a value that cannot be used; the least is {least:g}.")
+    if class_weight not in (None, "none", "balanced"):
+        refuse(f"--class-weight {class_weight!r} is unknown; it is none or balanced.")
+    try:
+        check_scoring(scoring)
+    except ValueError as error:
+        refuse(f"--{error}")
     try:
         get_backend(backend)
     except (ValueError, ImportError) as error:
         refuse(str(error))
-    return found
-
-
-def _weighing(text: str | None) -> str | None:
-    """Return how classes are weighed, or refuse it."""
-    if text not in (None, "none", "balanced"):
-        refuse(f"--class-weight {text!r} is unknown; it is none or balanced.")
-    return "balanced" if text == "balanced" else None
-
-
-def _score(text: str | None) -> str | None:
-    """Return the name of a score, or refuse it."""
-    from marginparts.scores import check_scoring
-
-    try:
-        check_scoring(text)
-    except ValueError as error:
-        refuse(f"--{error}")
-    return text
-
-
-def _source_options(
-    text: str | None, label: str | None, label_sep: str | None, labels: Path | None,
-    words: Path | None, encoding: str,
-) -> dict[str, Any]:  # fmt: skip
-    return {
-        "text": text, "label": label, "label_sep": label_sep, "labels": labels, "words": words,
-        "encoding": encoding,
-    }  # fmt: skip
-
-
-def _stop_words(what: str | None) -> list[str]:
-    """Return a known list, or the lines of a file."""
-    from marginparts.files.atomic import FileProblemError, problems_with
-
-    if what is None:
-        return []
-    if what == "english":
-        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-        return sorted(ENGLISH_STOP_WORDS)
-    if not Path(what).exists():
-        raise FileProblemError(
-            f"--stop-words {what!r} is neither 'english' nor a file with one word a line."
-        )
-    try:
-        with problems_with(what, "read"):
-            return Path(what).read_text("utf-8").split()
-    except UnicodeDecodeError as error:
-        raise FileProblemError(f"{what} is not UTF-8; save it in that encoding.") from error
-
-
-def _read(
-    bars_shown: Any, file: Path, source_options: dict[str, Any], text_options: dict[str, Any],
-    weighting: str,
-) -> Prepared:  # fmt: skip
-    """Read samples and labels, and make a matrix of them."""
-    from marginparts.app.fitting import Prepared
-    from marginparts.app.preparation import WEIGHTINGS, prepare_matrix, prepare_texts
-    from marginparts.app.readers import Batch, open_source, read_all, targets
-
-    if weighting not in ("auto", *WEIGHTINGS):
-        refuse(f"--weighting {weighting!r} is unknown; it is one of auto, {', '.join(WEIGHTINGS)}.")
-    task = bars_shown.add_task(f"reading {file.name}", total=None)
-    source = open_source(file, **source_options)
-    batch: Batch = read_all(source, keep_columns=False)
-    y, class_names = targets(batch.labels, source)
-    bars_shown.update(task, description="preparing")
-    layout = source.layout
-    preparation: Any
-    if layout.kind == "text":
-        chosen = "l2-log" if weighting == "auto" else weighting
-        preparation, X = prepare_texts(batch.samples, weighting=chosen, **text_options)
-    else:
-        preparation, X = prepare_matrix(batch.samples, layout.names, weighting)
-    if not (X.nnz if hasattr(X, "nnz") else X.any()):
-        from marginparts.files.atomic import FileProblemError
-
-        raise FileProblemError(f"All entries of {file} are zero; there is nothing to learn from.")
-    return Prepared(X, y, class_names, preparation, layout, file.name)
 
 
 #: What the stages of a fit are called on the screen.
 _STAGES = {
+    "preparing": "preparing",
     "choosing": "choosing settings",
     "parts": "finding the parts",
     "comparing": "comparing with others",
     "following lam": "following lam",
 }
 
-
 #: The stages that a checkpoint is about. They hear signals themselves then.
 _KEPT_STAGES = ("choosing", "parts")
 
 
-def _fit(data: Prepared, wanted: Options, *, quiet: bool) -> tuple[Model, int | None]:
+def _watched(
+    asked: Callable[..., Model], first: str, *, kept: bool, quiet: bool
+) -> tuple[Model, int | None]:
     """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept.
 
     With a checkpoint, Ctrl-C and SIGTERM end all stages. Returns the signal heard as well.
     """
-    from marginparts.app.fitting import fit_model
+    from marginparts.checkpoint import Interruption
 
     stopped: set[str] = set()
-    kept = wanted.checkpoint is not None
-    with (
-        Interrupts(terminate=kept) as interrupts,
-        bars(TextColumn("{task.fields[loss]}"), quiet=quiet) as shown,
-    ):
-        task = shown.add_task(_STAGES["choosing"], total=None, loss="")
+    # two, as a key that is pressed twice by chance should not throw the work away
+    signals = (signal.SIGINT, signal.SIGTERM) if kept else (signal.SIGINT,)
+    interruption = Interruption(signals, patience=2)
+    with ExitStack() as stack, bars(TextColumn("{task.fields[loss]}"), quiet=quiet) as shown:
+        task = shown.add_task(first, total=None, loss="")
 
         def on_stage(stage: str) -> None:
-            shown.reset(task, total=None, description=_STAGES[stage], loss="")
+            if stage == "choosing":  # before, there is nothing to keep
+                stack.enter_context(interruption)
+            shown.reset(task, total=None, description=_STAGES.get(stage, first), loss="")
 
         def callback(progress: Progress) -> bool:
-            if kept and interrupts.last is not None:
+            if kept and interruption.heard is not None:
                 stopped.add(progress.stage)
-            elif interrupts.take():
+            elif interruption.take():
                 stopped.add(progress.stage)
                 what = "the search" if progress.stage == "choosing" else "the fit"
                 shown.console.print(f"Ending {what}; the best so far is kept.", highlight=False)
@@ -286,10 +215,10 @@ def _fit(data: Prepared, wanted: Options, *, quiet: bool) -> tuple[Model, int | 
             )  # fmt: skip
             return progress.stage in stopped and not (kept and progress.stage in _KEPT_STAGES)
 
-        model = fit_model(data, wanted, callback=callback, on_stage=on_stage)
+        model = asked(callback=callback, on_stage=on_stage)
     # a search that was ended leaves no trace in the fit
-    model.card.stopped = bool(stopped) or (kept and interrupts.last is not None)
-    return model, interrupts.last
+    model.card.stopped = bool(stopped) or (kept and interruption.heard is not None)
+    return model, interruption.heard
 
 
 def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:

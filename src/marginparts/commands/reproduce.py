@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -18,83 +19,60 @@ from marginparts.commands.data import DataDir
 if TYPE_CHECKING:
     from marginparts.experiments.plan import Study, Unit
     from marginparts.experiments.reproduce import Results
+    from marginparts.experiments.store import Record
 
 
 #: The paper's own tables and figures.
 PAPER = (Target.table1, Target.table2, Target.fig2, Target.fig3, Target.fig4, Target.fig5)
 
 
+def _option(flag: str, metavar: str, text: str, **more: Any) -> Any:
+    return typer.Option(flag, metavar=metavar, help=text, **more)
+
+
+_NONE: dict[str, Any] = {"show_default": False}
+_WHAT = "table1, table2, fig2, fig3, fig4, fig5, ablation or open-goal; all for the paper's own."
+_OWN_METHOD = "One more method: a scikit-learn transformer as package.module:Class."
+_BACKEND = (
+    "Where factorizations run: numba, torch (a GPU, shared by the processes) or reference. "
+    "Records of another than numba are kept in a folder of its name."
+)
+_MINUTES = "Begin no more work after this time; the same command goes on later."
+
+What = Annotated[Target, typer.Argument(metavar="WHAT", help=_WHAT)]
+Quick = Annotated[bool, typer.Option("--quick", help="A small grid on one split, in minutes.")]
+FromRecords = Annotated[
+    bool, typer.Option("--show", help="From the records at hand, without computing.")
+]
+DataSets = Annotated[
+    list[str] | None, _option("--data", "NAME", "Only this data set; may be repeated.", **_NONE)
+]
+OwnMethods = Annotated[list[str] | None, _option("--method", "CLASS", _OWN_METHOD, **_NONE)]
+Folder = Annotated[Path, _option("--results", "DIR", "The folder of records, tables and figures.")]
+BackendName = Annotated[str, _option("--backend", "NAME", _BACKEND)]
+Jobs = Annotated[int | None, _option("--jobs", "N", "Processes.", min=1, show_default="one a core")]
+Minutes = Annotated[float | None, _option("--minutes", "M", _MINUTES, min=0, **_NONE)]
+Page = Annotated[
+    Path | None,
+    _option("--page", "FILE", "Put the tables into this Markdown page too, between its marks.",
+            **_NONE),
+]  # fmt: skip
+NoBars = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
 def reproduce(
-    target: Annotated[
-        Target,
-        typer.Argument(
-            metavar="WHAT",
-            help="table1, table2, fig2, fig3, fig4, fig5, ablation or open-goal; "
-            "all for the paper's own.",
-        ),
-    ],
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small grid on one split, in minutes.")
-    ] = False,
-    show: Annotated[
-        bool, typer.Option("--show", help="From the records at hand, without computing.")
-    ] = False,
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data",
-            metavar="NAME",
-            help="Only this data set; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--method",
-            metavar="CLASS",
-            help="One more method: a scikit-learn transformer as package.module:Class.",
-            show_default=False,
-        ),
-    ] = None,
-    results: Annotated[
-        Path,
-        typer.Option("--results", metavar="DIR", help="The folder of records, tables and figures."),
-    ] = Path("results"),
+    target: What,
+    quick: Quick = False,
+    show: FromRecords = False,
+    data: DataSets = None,
+    method: OwnMethods = None,
+    results: Folder = Path("results"),
     data_dir: DataDir = None,
-    backend: Annotated[
-        str,
-        typer.Option(
-            "--backend",
-            metavar="NAME",
-            help="Where factorizations run: numba, torch (a GPU, shared by the processes) or "
-            "reference. Records of another than numba are kept in a folder of its name.",
-        ),
-    ] = "numba",
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", metavar="N", min=1, help="Processes.", show_default="one a core"),
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            "--minutes",
-            metavar="M",
-            min=0,
-            help="Begin no more work after this time; the same command goes on later.",
-            show_default=False,
-        ),
-    ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            "--page",
-            metavar="FILE",
-            help="Put the tables into this Markdown page too, between its marks.",
-            show_default=False,
-        ),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    backend: BackendName = "numba",
+    jobs: Jobs = None,
+    minutes: Minutes = None,
+    page: Page = None,
+    quiet: NoBars = False,
 ) -> None:
     """Reproduce the paper's tables and figures from the real data.
 
@@ -105,22 +83,11 @@ def reproduce(
     marginparts reproduce fig3 --show;
     marginparts reproduce table2 --method sklearn.decomposition:TruncatedSVD
     """
-    from marginparts.backends import get_backend
-    from marginparts.experiments.registry import method_named
     from marginparts.experiments.reproduce import Results
 
-    for name in method or ():
-        try:
-            method_named(name)
-        except ValueError as error:
-            _fail(str(error), 2)
-    try:
-        get_backend(backend)
-    except (ValueError, ImportError) as error:
-        _fail(str(error), 2)
-    found = Results(results, data_dir, quick, tuple(method or ()), backend)
     targets = PAPER if target is Target.all else (target,)
-    _check_data(targets, data)
+    _check(targets, data or (), method or (), backend)
+    found = Results(results, data_dir, quick, tuple(method or ()), backend)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     complaints = []
     for each in targets:
@@ -140,13 +107,23 @@ def _fail(sentence: str, code: int = 1) -> NoReturn:
     raise typer.Exit(code)
 
 
-def _check_data(targets: Sequence[Target], data: Sequence[str] | None) -> None:
-    """Refuse a data set on which there is nothing to run."""
+def _check(
+    targets: Sequence[Target], data: Sequence[str], methods: Sequence[str], backend: str
+) -> None:
+    """Refuse unknown methods and backends, and data sets on which there is nothing to run."""
+    from marginparts.backends import get_backend
     from marginparts.experiments.bases import DATA
+    from marginparts.experiments.registry import method_named
 
+    try:
+        for name in methods:
+            method_named(name)
+        get_backend(backend)
+    except (ValueError, ImportError) as error:
+        _fail(str(error), 2)
     known = {study.data for target in targets for study in studies_of(target)}
     known |= {DATA} if Target.fig2 in targets else set()
-    for name in data or ():
+    for name in data:
         if name not in known:
             some = f"it is one of {', '.join(sorted(known))}" if known else "it needs none"
             _fail(f"There is nothing to run on {name!r} for this; {some}.", 2)
@@ -161,32 +138,49 @@ def _compute(
     quiet: bool,
 ) -> None:
     """Run what is missing."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    from marginparts.experiments.store import StoreError
-
     if target is Target.fig2:
         _compute_bases(found, data)
         return
     studies = _to_run(found, target, data)
-    bars = Bars(
+    left, failures = 0, []
+    with _problems_of_a_run(), _bars(quiet) as bars:
+        total = sum(unit.weight for study in studies for unit in found.left(study))
+        bar = bars.add_task(target.value, total=total)
+
+        def tell(unit: Unit, records: list[Record]) -> None:
+            bars.update(bar, advance=unit.weight, description=f"{unit.data}: {unit.method}")
+
+        for study in studies:
+            outcome = found.run(study, n_jobs=jobs, deadline=deadline, on_unit=tell)
+            left += outcome.left - len(outcome.failures)
+            failures += outcome.failures
+    for failure in failures:
+        typer.echo(str(failure), err=True)
+    if left:
+        typer.echo(
+            f"The time is up with {left} units of work left for {target.value}. What was done is "
+            "kept; the same command goes on.",
+            err=True,
+        )
+
+
+def _bars(quiet: bool) -> Bars:
+    return Bars(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"),
         TimeElapsedColumn(), TimeRemainingColumn(),
         console=Console(stderr=True), disable=quiet, transient=True, speed_estimate_period=600,
     )  # fmt: skip
-    left, failures = 0, []
+
+
+@contextmanager
+def _problems_of_a_run() -> Iterator[None]:
+    """Say in one sentence why a run ended early; what was done is kept."""
+    from concurrent.futures.process import BrokenProcessPool
+
+    from marginparts.experiments.store import StoreError
+
     try:
-        with bars:
-            total = sum(unit.weight for study in studies for unit in found.left(study))
-            bar = bars.add_task(target.value, total=total)
-
-            def tell(unit: Unit, records: Any) -> None:
-                bars.update(bar, advance=unit.weight, description=f"{unit.data}: {unit.method}")
-
-            for study in studies:
-                outcome = found.run(study, n_jobs=jobs, deadline=deadline, on_unit=tell)
-                left += outcome.left - len(outcome.failures)
-                failures += outcome.failures
+        yield
     except StoreError as error:
         raise CannotError(str(error)) from error
     except BrokenProcessPool as error:
@@ -196,14 +190,6 @@ def _compute(
         ) from error
     except KeyboardInterrupt:
         _fail("Stopped. What was done is kept; the same command goes on.", 130)
-    for failure in failures:
-        typer.echo(str(failure), err=True)
-    if left:
-        typer.echo(
-            f"The time is up with {left} units of work left for {target.value}. What was done is "
-            "kept; the same command goes on.",
-            err=True,
-        )
 
 
 def _to_run(found: Results, target: Target, data: Sequence[str] | None) -> list[Study]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,8 +28,11 @@ from marginparts.commands._console import (
 )
 
 if TYPE_CHECKING:
-    from marginparts.app.model import Model
+    from marginparts._types import Array
+    from marginparts.app.model import Decision, Model
     from marginparts.app.readers import Batch
+    from marginparts.app.suggestion import Suggestion
+    from marginparts.commands._agreement import Agreement
 
 DataFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Samples, in any format that 'fit' takes.")
@@ -93,13 +96,8 @@ def predict(
     sample without a known word has no label. The file is read in pieces and may be larger than
     memory.
     """
-    import numpy as np
-
-    from marginparts.app.model import Decision
-    from marginparts.app.report import as_score
     from marginparts.app.writers import open_table_writer
     from marginparts.commands._agreement import Agreement
-    from marginparts.scores import score_name
 
     with (
         sentences(),
@@ -110,20 +108,37 @@ def predict(
         ) as writer,
     ):  # fmt: skip
         agreement, n, empty = Agreement(fitted.class_names, fitted.multilabel), 0, 0
-        unknown = Decision((), (), ())
         for batch in batches:
-            X = fitted.prepare(batch.samples)
-            values = fitted.values(X)
-            blank = np.asarray(X.sum(axis=1)).ravel() == 0
-            decisions = [
-                unknown if nothing else decision
-                for nothing, decision in zip(blank, fitted.decide(values), strict=True)
-            ]
+            decisions, values, blank = _decided(fitted, batch)
             agreement.add([d.labels for d in decisions], map(fitted.known, batch.labels))
             writer.write(_labeled(fitted, batch, decisions, values, every))
-            n, empty = n + len(decisions), empty + int(blank.sum())
-    if out is None:
-        return
+            n, empty = n + len(decisions), empty + blank
+    if out is not None:
+        _tell(fitted, agreement, out, n, empty, as_json=as_json, quiet=quiet)
+
+
+def _decided(model: Model, batch: Batch) -> tuple[list[Decision], Array, int]:
+    """Return decisions, decision values, and how many rows are empty: these have no label."""
+    import numpy as np
+
+    from marginparts.app.model import Decision
+
+    X = model.prepare(batch.samples)
+    values = model.values(X)
+    blank = np.asarray(X.sum(axis=1)).ravel() == 0
+    pairs = zip(blank, model.decide(values), strict=True)
+    decisions = [Decision((), (), ()) if nothing else decision for nothing, decision in pairs]
+    return decisions, values, int(blank.sum())
+
+
+def _tell(
+    fitted: Model, agreement: Agreement, out: Path, n: int, empty: int, *,
+    as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Say how many samples were labeled, and how well where that is known."""
+    from marginparts.app.report import as_score
+    from marginparts.scores import score_name
+
     metric = score_name(None, fitted.multilabel)
     if as_json:
         score = agreement.score() if agreement.n else None
@@ -147,7 +162,7 @@ def predict(
 
 
 def _labeled(
-    model: Model, batch: Batch, decisions: list[Any], values: Any, every: bool
+    model: Model, batch: Batch, decisions: list[Decision], values: Array, every: bool
 ) -> dict[str, Any]:
     """Return the rows of a batch with what was said about them."""
     several = model.multilabel
@@ -174,12 +189,12 @@ def _rounded(values: tuple[float, ...], several: bool) -> Any:
     return short if several else (*short, math.nan)[0]
 
 
-def _beside(columns: Any, found: dict[str, Any]) -> dict[str, Any]:
+def _beside(columns: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of a file with ours beside them, under names that are free."""
     return {**columns, **{_free(name, columns): found[name] for name in found}}
 
 
-def _free(name: str, taken: Any) -> str:
+def _free(name: str, taken: Container[str]) -> str:
     """Return a name that no column of the file has: what people wrote is never written over."""
     number = 2
     free = name
@@ -314,7 +329,7 @@ def suggest_next(
         _show_suggestions(found)
 
 
-def _to_fill_in(found: list[Any]) -> dict[str, Any]:
+def _to_fill_in(found: list[Suggestion]) -> dict[str, Any]:
     """Return suggestions as columns of a table."""
     columns = {name: [s.columns[name] for s in found] for name in found[0].columns}
     ours = {
@@ -326,7 +341,7 @@ def _to_fill_in(found: list[Any]) -> dict[str, Any]:
     return _beside(columns, ours)
 
 
-def _show_suggestions(found: list[Any]) -> None:
+def _show_suggestions(found: list[Suggestion]) -> None:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("row", justify="right", no_wrap=True)
     table.add_column("guess", max_width=24)

@@ -1,4 +1,9 @@
-"""The paper's data sets from the network: download, check, and only then put in place."""
+"""The paper's data sets from the network: download, check, and only then put in place.
+
+By hand and not with pooch, which would take the place of `_save` and `_chunks` alone: what is
+checked here is mostly the unpacked content, by several kinds of checksums, from several mirrors or
+a file that lies in the folder already.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +30,14 @@ from marginparts.datasets._errors import DataError, DownloadError
 from marginparts.datasets.paper import load_paper_data
 
 #: Called with the name of a file, the bytes so far, and all bytes if their number is known.
-Progress: TypeAlias = Callable[[str, int, int | None], object]
+OnBytes: TypeAlias = Callable[[str, int, int | None], object]
 
 _CHUNK = 1 << 16
 _TIMEOUT = 30.0  # seconds without a byte
 
 
 @dataclass(frozen=True)
-class Source:
+class Download:
     """A file to download.
 
     Attributes
@@ -50,7 +55,7 @@ class Source:
     accept: Callable[[Path], list[Path]]
 
 
-def fetch(name: str, data_dir: Folder = None, progress: Progress | None = None) -> Path:
+def fetch(name: str, data_dir: Folder = None, progress: OnBytes | None = None) -> Path:
     """Download a data set of the paper, unless it is there.
 
     Files are checked and then renamed into place, so an interrupted call leaves nothing half
@@ -110,7 +115,7 @@ def _loads(name: str, data_dir: Folder) -> bool:
     return True
 
 
-def _get(source: Source, folder: Path, progress: Progress | None) -> None:
+def _get(source: Download, folder: Path, progress: OnBytes | None) -> None:
     """Put what a source gives into the folder, from the first address that has it right."""
     reasons = []
     local = folder / source.file
@@ -135,7 +140,7 @@ def _get(source: Source, folder: Path, progress: Progress | None) -> None:
     )
 
 
-def _save(url: str, path: Path, progress: Progress | None) -> None:
+def _save(url: str, path: Path, progress: OnBytes | None) -> None:
     done = 0
     total: int | None = None
     with path.open("wb") as file:
@@ -245,30 +250,30 @@ def _compare(file: str, algorithm: str, expected: str, content: bytes) -> None:
         raise ValueError(f"the checksum of {file} is {found} and not {expected}")
 
 
-def _mnist(file: str, md5: str) -> Source:
+def _mnist(file: str, md5: str) -> Download:
     mirrors = (
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "https://storage.googleapis.com/cvdf-datasets/mnist/",
     )
     urls = tuple(mirror + file for mirror in mirrors)
-    return Source(file, urls, partial(_accept_digest, "md5", md5))
+    return Download(file, urls, partial(_accept_digest, "md5", md5))
 
 
-def _news(file: str, accept: Callable[[Path], list[Path]]) -> Source:
+def _news(file: str, accept: Callable[[Path], list[Path]]) -> Download:
     homes = (
         "http://qwone.com/~jason/20Newsgroups/",
         "http://people.csail.mit.edu/jrennie/20Newsgroups/",
     )
-    return Source(file, tuple(home + file for home in homes), accept)
+    return Download(file, tuple(home + file for home in homes), accept)
 
 
-def _aviation(file: str, lines: int) -> Source:
+def _aviation(file: str, lines: int) -> Download:
     home = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multilabel/"
-    return Source(file, (home + file,), partial(_accept_lines, lines))
+    return Download(file, (home + file,), partial(_accept_lines, lines))
 
 
 #: What to download for each data set.
-SOURCES: dict[str, tuple[Source, ...]] = {
+SOURCES: dict[str, tuple[Download, ...]] = {
     "mnist": (
         _mnist("train-images-idx3-ubyte.gz", "6bbc9ace898e44ae57da46a324031adb"),
         _mnist("train-labels-idx1-ubyte.gz", "a25bea736e30d166cdddb491f175f624"),

@@ -105,7 +105,7 @@ def find_bases(
     rank : int
         The number of parts.
     quick : bool
-        Stop early, for a first look.
+        Stop early, for a first impression.
     digit : int
         Which of the test digits is rebuilt.
 

@@ -8,14 +8,13 @@ is always that of all rows, so nothing is lost but time.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
 
+from marginparts._types import Data
 from marginparts.labels import Labels
 from marginparts.svm._newton import _line_search
 from marginparts.svm.head import Head, _rows, fit_head
@@ -42,7 +41,7 @@ class CostPath:
         As in `fit_head`.
     """
 
-    def __init__(self, Z: Any, labels: Labels, *, normalize: bool) -> None:
+    def __init__(self, Z: Data, labels: Labels, *, normalize: bool) -> None:
         self._given, self._labels, self._normalize = Z, labels, normalize
         self._by_gram = not sp.issparse(Z) and Z.shape[1] <= _FEW_COLUMNS
         if self._by_gram:
@@ -100,11 +99,11 @@ class _Task:
         Z, y, w, costs = self.Z, self.y, self.w, np.full(len(self.y), C)
         margins = y * (Z @ w)
         for _ in range(_STEPS):
-            room = np.maximum(1 - margins, 0)
-            gradient = w - 2 * C * ((y * room) @ Z)
+            slack = np.maximum(1 - margins, 0)
+            gradient = w - 2 * C * ((y * slack) @ Z)
             if np.linalg.norm(gradient) <= _TOL * 2 * C * self.size:
                 break
-            hessian = 2 * C * self._gram_of(room > 0)
+            hessian = 2 * C * self._gram_of(slack > 0)
             diagonal = np.diag_indices_from(hessian)
             # equal columns and a huge cost: rounding must not make it indefinite
             hessian[diagonal] += 1 + 1e-15 * np.trace(hessian)

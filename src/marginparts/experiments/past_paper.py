@@ -15,7 +15,9 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from marginparts.directions import find_directions, with_surest
-from marginparts.experiments.methods import Grid, mapped, score_transductive
+from marginparts.experiments.factorizations import mapped
+from marginparts.experiments.grid import Ranks, SearchGrid, Shares
+from marginparts.experiments.linear import score_transductive
 from marginparts.experiments.preprocessing import idf_weighting
 from marginparts.experiments.protocol import Codes, Scored, Trial
 from marginparts.experiments.scoring import Board, Parts, Search, score_all
@@ -34,9 +36,7 @@ STARTS = 3
 SHARES = (0.47, 0.5, 0.53)
 
 
-def pseudo_parts(
-    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
-) -> Scored:
+def pseudo_parts(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:
     """Class sums over labeled and confidently guessed samples, in rounds."""
     # of rows of log counts with length one, these are the tf-idf rows
     features = idf_weighting(trial.X_train)(trial.X_train)
@@ -57,7 +57,7 @@ def pseudo_parts(
             values = head.values(codes.train)
 
 
-def _class_sum_parts(trial: Trial, labels: Labels, rank: int, grid: Grid) -> Iterator[Parts]:
+def _class_sum_parts(trial: Trial, labels: Labels, rank: int, grid: SearchGrid) -> Iterator[Parts]:
     S = find_directions(trial.X_train, labels, source="class", seed=trial.seed).S
     H, V = start_from("auto", trial.X_train, rank, trial.seed, labels)
     path = factorize_path(
@@ -68,9 +68,7 @@ def _class_sum_parts(trial: Trial, labels: Labels, rank: int, grid: Grid) -> Ite
         yield mapped(trial, (1.0,), found.V, {"rank": rank, "lam": lam})
 
 
-def transductive_parts(
-    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
-) -> Scored:
+def transductive_parts(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:
     """Codes of several factorizations side by side, and a transductive SVM on them.
 
     With all labels the last SVM is the usual one.

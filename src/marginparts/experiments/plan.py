@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from marginparts.experiments.methods import Grid
+from marginparts.experiments.grid import SearchGrid
 from marginparts.experiments.registry import method_named
 
-USUAL_GRID = Grid()
+USUAL_GRID = SearchGrid()
 
 #: Splits of training and validation rows in the paper.
 SPLITS = (0, 1, 2, 3, 4)
@@ -51,7 +51,7 @@ class Study:
     ranks: tuple[int, ...]
     methods: tuple[str, ...] = PAPER_METHODS
     splits: tuple[int, ...] = SPLITS
-    grid: Grid = USUAL_GRID
+    grid: SearchGrid = USUAL_GRID
     own_ranks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def ranks_of(self, method: str) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ class Unit:
     split: int
     fractions: tuple[float, ...]
     ranks: tuple[int, ...]
-    grid: Grid
+    grid: SearchGrid
 
     @property
     def key(self) -> str:
@@ -121,13 +121,13 @@ _COST = {
 }  # fmt: skip
 
 
-_NEWS_GRID = Grid(lam=1.0, map_iter=5, lda_inputs=(300, 1000))
+_NEWS_GRID = SearchGrid(lam=1.0, map_iter=5, lda_inputs=(300, 1000))
 _NEWS_MANY = (64, 128, 256)
 _NEWS_RANKS = {
     "nmf_alpha": (20, 12, 32, 64), "pca": (32, 64, 128, 256, 512), "nmf": (64, 128, 256, 512),
     "lsa": (100, 200, 300, 512), "label_spreading": (50, 100, 200, 400),
 }  # fmt: skip
-_AVIATION_GRID = Grid(lam=0.3, map_iter=5)
+_AVIATION_GRID = SearchGrid(lam=0.3, map_iter=5)
 _AVIATION_RANKS = {
     "lsa": (50, 100, 200, 300), "label_spreading": (50, 100, 200, 400),
     "nmf_alpha": (22, 11, 44, 88), "pca": (22, 44, 88, 176, 352),
@@ -137,7 +137,7 @@ _AVIATION_RANKS = {
 TABLE_2 = (
     Study(
         "mnist", "mnist", "counts", (0.02, 0.1, 1.0), (64, 32, 128, 256),
-        methods=(*PAPER_METHODS, *RIVALS), grid=Grid(lam=10.0, direction_C=10.0),
+        methods=(*PAPER_METHODS, *RIVALS), grid=SearchGrid(lam=10.0, direction_C=10.0),
         own_ranks={
             "pca": (8, 16, 32, 64, 128, 256, 512), "nmf_alpha": (64, 32, 128, 256, 512),
             "liu_wu2010": (32, 64, 128, 256, 512), "label_spreading": (),
@@ -176,28 +176,28 @@ BESIDE = (
 #: What each choice in NMF-alpha is worth.
 ABLATIONS = (
     Study("ablation-mnist", "mnist", "counts", (0.02,), (128,), methods=ABLATION_METHODS,
-          grid=Grid(map_iters=(2, 5, 15, 60), direction_C=10.0, direction_steps=0, lam=10.0)),
+          grid=SearchGrid(map_iters=(2, 5, 15, 60), direction_C=10.0, direction_steps=0, lam=10.0)),
     Study("ablation-news", "news", "l2-log", (0.2,), (32,), methods=ABLATION_METHODS,
-          grid=Grid(map_iter=5, map_iters=(1, 2, 5, 15, 60), direction_steps=0, lam=1.0)),
+          grid=SearchGrid(map_iter=5, map_iters=(1, 2, 5, 15, 60), direction_steps=0, lam=1.0)),
 )  # fmt: skip
 
 #: How far it goes past the paper, with at most 64 parts on News.
 OPEN_GOAL = (
     Study("open-news", "news", "l2-log", (0.2, 0.4, 1.0), (20, 40), methods=("pseudo_parts",),
-          grid=Grid(lams=(1000.0, 100.0, 10.0, 1.0), map_iter=5, max_iter=80)),
+          grid=SearchGrid(lams=(1000.0, 100.0, 10.0, 1.0), map_iter=5, max_iter=80)),
     Study("open-mnist", "mnist", "counts", (0.02, 0.1, 1.0), (64, 128),
           methods=("transductive_parts",),
-          grid=Grid(lams=(10.0,), direction_C=10.0, map_iters=(15, 60), tsvm_C=10.0)),
+          grid=SearchGrid(lams=(10.0,), direction_C=10.0, map_iters=(15, 60), tsvm_C=10.0)),
     Study("open-mnist-raw", "mnist", "counts", (0.02, 0.1, 1.0), (), methods=("tsvm_shares",),
-          grid=Grid(tsvm_C=1.0)),
+          grid=SearchGrid(tsvm_C=1.0)),
     Study("open-mnist-all", "mnist", "counts", (1.0,), (256,), methods=("transductive_parts",),
-          grid=Grid(lams=(10.0,), direction_C=10.0, map_iters=(15, 60))),
+          grid=SearchGrid(lams=(10.0,), direction_C=10.0, map_iters=(15, 60))),
 )  # fmt: skip
 
 STUDIES = {study.name: study for study in (*TABLE_2, AVIATION, *BESIDE, *ABLATIONS, *OPEN_GOAL)}
 
-#: A small grid for a first look, in minutes.
-QUICK_GRID = Grid(
+#: A small grid for a first try, in minutes.
+QUICK_GRID = SearchGrid(
     lams=(10.0, 1.0),
     lda_inputs=(100,),
     max_iter=40,

@@ -6,49 +6,48 @@ Whatever is learned (only the idf weights are) is learned on the training rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from marginparts._types import Data
 from marginparts.weighting import idf_of, l2_log, log, weighted_rows
 
-Map = Callable[[Any], Any]
+Map = Callable[[Data], Data]
 
 
-def _as_it_is(X_train: Any) -> Map:
+def _as_it_is(X_train: Data) -> Map:
     return lambda X: X
 
 
-def _l1(X_train: Any) -> Map:
+def _l1(X_train: Data) -> Map:
     """Rows with sum one."""
     return lambda X: normalize(X, "l1")
 
 
-def _l2_log(X_train: Any) -> Map:
+def _l2_log(X_train: Data) -> Map:
     """Rows of log(1 + x) with length one."""
     return l2_log
 
 
-def _tf_idf(X_train: Any) -> Map:
+def _tf_idf(X_train: Data) -> Map:
     """Rows of log(1 + x) with length one after weighting each word by its idf."""
     weigh = idf_weighting(X_train)
     return lambda X: weigh(log(X))
 
 
-def idf_weighting(X_train: Any) -> Map:
+def idf_weighting(X_train: Data) -> Map:
     """Return a map that weighs columns by their idf in the training rows, to rows of length one."""
     idf = idf_of(X_train)
     return lambda X: weighted_rows(X, idf)
 
 
-def _hellinger(X_train: Any) -> Map:
+def _hellinger(X_train: Data) -> Map:
     """Rows of square roots with length one."""
-    return lambda X: normalize(X.sqrt() if sp.issparse(X) else np.sqrt(X), "l2")
+    return lambda X: normalize(np.sqrt(X) if isinstance(X, np.ndarray) else X.sqrt(), "l2")
 
 
-PREPROCESSING: dict[str, Callable[[Any], Map]] = {
+PREPROCESSING: dict[str, Callable[[Data], Map]] = {
     "counts": _as_it_is,
     "l1": _l1,
     "l2-log": _l2_log,
@@ -57,7 +56,7 @@ PREPROCESSING: dict[str, Callable[[Any], Map]] = {
 }
 
 
-def preprocess(name: str, X_train: Any, *others: Any) -> list[Any]:
+def preprocess(name: str, X_train: Data, *others: Data) -> list[Data]:
     """Return the training rows and other rows, preprocessed alike.
 
     Parameters

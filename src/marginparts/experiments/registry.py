@@ -9,19 +9,16 @@ import sys
 from functools import partial
 from typing import Any
 
-from marginparts.experiments.methods import (
-    Method,
+from marginparts.experiments.factorizations import (
     Way,
-    lda,
     lee2010,
     liu_wu2010,
     nmf,
     nmf_alpha,
     own_method,
-    pca,
-    raw_svm,
-    raw_tsvm,
 )
+from marginparts.experiments.grid import Method
+from marginparts.experiments.linear import lda, pca, raw_svm, raw_tsvm
 from marginparts.experiments.past_paper import SHARES, pseudo_parts, transductive_parts
 from marginparts.experiments.rivals import label_spreading, lsa, nb_em, self_training
 

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.directions import with_surest
 from marginparts.experiments.climbing import COSTS, best_of, climb
-from marginparts.experiments.methods import Grid, leading_axes
+from marginparts.experiments.grid import Ranks, SearchGrid, Shares
+from marginparts.experiments.linear import leading_axes
 from marginparts.experiments.preprocessing import preprocess
 from marginparts.experiments.protocol import Codes, Scored, Trial, scores
 from marginparts.experiments.scoring import Search, score_all
+from marginparts.labels import Labels
 from marginparts.rivals.label_spreading import find_neighbors, spread_values
 from marginparts.rivals.naive_bayes import naive_bayes_values
 from marginparts.svm.head import fit_head
@@ -34,7 +36,7 @@ NEIGHBORS = (2, 3, 5, 10, 20, 40, 80, 160)
 SPREADING = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99)
 
 
-def nb_em(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:
+def nb_em(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:
     """Multinomial naive Bayes with EM, on the counts and on the prepared rows.
 
     The weight of unlabeled rows is sought first, then what is added to every count.
@@ -45,7 +47,7 @@ def nb_em(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], gr
             yield from _nb_em_on(trial, fraction, rows, grid)
 
 
-def _nb_em_on(trial: Trial, fraction: float, rows: str, grid: Grid) -> Scored:
+def _nb_em_on(trial: Trial, fraction: float, rows: str, grid: SearchGrid) -> Scored:
     prepared = (trial.X_train, trial.X_validation, trial.X_test)
     train, *others = prepared if rows == "prepared" else trial.counts or prepared
     labels, records = trial.labels(fraction), []
@@ -64,7 +66,7 @@ def _nb_em_on(trial: Trial, fraction: float, rows: str, grid: Grid) -> Scored:
     yield from records
 
 
-def lsa(trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid) -> Scored:
+def lsa(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:
     """Latent semantic analysis: the leading singular vectors of tf-idf rows, and a linear SVM."""
     Z = semantic_rows(trial, max(ranks))
     for rank in ranks:
@@ -80,9 +82,7 @@ def semantic_rows(trial: Trial, rank: int) -> list[Array]:
     return [np.asarray(X @ axes.T) for X in rows]
 
 
-def self_training(
-    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
-) -> Scored:
+def self_training(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:
     """A linear SVM on the inputs that labels the rows it is surest of, more of them each round."""
     rows = [normalize(X) for X in (trial.X_train, trial.X_validation, trial.X_test)]
     for fraction in fractions:
@@ -99,7 +99,7 @@ def self_training(
         yield from records
 
 
-def _taught(trial: Trial, fraction: float, rows: list[Any], C: float) -> Scored:
+def _taught(trial: Trial, fraction: float, rows: list[Data], C: float) -> Scored:
     train, validation, test = rows
     labels = known = trial.labels(fraction)
     values = np.zeros((train.shape[0], 1))
@@ -113,9 +113,7 @@ def _taught(trial: Trial, fraction: float, rows: list[Any], C: float) -> Scored:
         yield {"fraction": fraction, "taught": share, "C": C, **found}
 
 
-def label_spreading(
-    trial: Trial, fractions: tuple[float, ...], ranks: tuple[int, ...], grid: Grid
-) -> Scored:
+def label_spreading(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:
     """Label spreading on nearest neighbors: by the angle, of texts in their latent space.
 
     ``ranks`` are numbers of dimensions, none for the inputs themselves. The number of neighbors is
@@ -133,10 +131,10 @@ def label_spreading(
 
 def _spread(
     trial: Trial,
-    fractions: tuple[float, ...],
-    rows: list[Any],
+    fractions: Shares,
+    rows: list[Data],
     setting: dict[str, Any],
-    grid: Grid,
+    grid: SearchGrid,
 ) -> Scored:
     train, *others = rows
     neighbors = find_neighbors(train, others, max(NEIGHBORS))
@@ -145,7 +143,7 @@ def _spread(
         records: list[dict[str, Any]] = []
 
         def score(
-            k: float, alpha: float, fraction: float = fraction, labels: Any = labels,
+            k: float, alpha: float, fraction: float = fraction, labels: Labels = labels,
             records: list[dict[str, Any]] = records,
         ) -> float:  # fmt: skip
             values = spread_values(neighbors, labels, k=int(k), alpha=alpha)

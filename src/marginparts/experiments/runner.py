@@ -6,17 +6,13 @@ Workers compute; this process alone writes. A worker whose parent is gone ends i
 from __future__ import annotations
 
 import importlib.metadata
-import multiprocessing
 import os
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from threadpoolctl import threadpool_limits
 
@@ -30,9 +26,6 @@ from marginparts.experiments.store import Record, Store
 
 #: Called with a unit that is done and its records.
 OnUnit = Callable[[Unit, list[Record]], None]
-
-#: Variables that keep libraries from starting threads of their own in a worker.
-_ONE_THREAD = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Failure(NamedTuple):
@@ -106,7 +99,9 @@ def run_units(
     failures = []
     with store.writing():
         for unit, records in (
-            _in_parallel(begun, work, n_jobs) if n_jobs > 1 else _one_by_one(begun, work)
+            _in_parallel(begun, work, n_jobs)
+            if n_jobs > 1
+            else (_tried(work, unit) for unit in begun)
         ):
             if isinstance(records, BaseException):
                 failures.append(Failure(unit, records))
@@ -126,70 +121,47 @@ def _cores() -> int:
 
 
 Work = Callable[[Unit], list[Record]]
-Done = Iterator[tuple[Unit, list[Record] | Exception]]
+Done = tuple[Unit, list[Record] | Exception]
 
 
-def _one_by_one(units: Iterable[Unit], work: Work) -> Done:
-    for unit in units:
-        try:
-            yield unit, work(unit)
-        except Exception as error:
-            yield unit, error
+def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Iterator[Done]:
+    """Yield units as they are done; one is begun when a process is free, and not before."""
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky import get_reusable_executor
 
-
-def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Done:
-    # not forked: threads of numerical libraries do not survive that
-    context = multiprocessing.get_context("spawn")
-    with _one_thread():
-        pool = ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_end_with_the_parent)
-        try:
-            running: dict[Future[list[Record]], Unit] = {}
-            for unit in units:
-                running[pool.submit(work, unit)] = unit
-                if len(running) >= n_jobs:
-                    yield from _finished(running)
-            while running:
-                yield from _finished(running)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let processes that are started meanwhile use one thread each."""
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
     try:
-        yield
+        with parallel_config("loky", inner_max_num_threads=1):
+            pool = Parallel(
+                n_jobs, pre_dispatch=n_jobs, batch_size=1, return_as="generator_unordered"
+            )
+            yield from pool(delayed(_in_worker)(work, unit) for unit in units)
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        # a later run may be in another folder, which processes that are left would not know of
+        get_reusable_executor(reuse=True).shutdown(kill_workers=True)
 
 
-def _finished(running: dict[Future[list[Record]], Unit]) -> Done:
-    """Wait for at least one unit."""
-    for future in wait(running, return_when=FIRST_COMPLETED).done:
-        unit = running.pop(future)
-        try:
-            yield unit, future.result()
-        except BrokenProcessPool:  # no later unit can run either
-            raise
-        except Exception as error:
-            yield unit, error
+def _in_worker(work: Work, unit: Unit) -> Done:
+    _end_with_the_parent(os.getppid())
+    return _tried(work, unit)
 
 
-def _end_with_the_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_leave_after, args=(parent,), daemon=True).start()
+def _tried(work: Work, unit: Unit) -> Done:
+    try:
+        return unit, work(unit)
+    except Exception as error:
+        return unit, error
 
 
-def _leave_after(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
+@lru_cache(1)
+def _end_with_the_parent(parent: int) -> None:
+    """Watch the parent: a unit may take an hour, and nobody would get its records."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_unit(unit: Unit, data_dir: str | None = None, backend: str = "numba") -> list[Record]:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.extmath import row_norms
 
 from marginparts.experiments.climbing import COSTS, climb
 from marginparts.experiments.cost_path import CostPath
 from marginparts.experiments.protocol import Codes, Scored, Trial, scores
+from marginparts.weighting import has_unit_rows
 
 #: Mapping updates that may be tried.
 MAP_ITERS = (1, 2, 5, 15, 60, 240)
@@ -102,8 +102,7 @@ class Board:
     def _seek_costs(self, fraction: float, codes: Codes, known: float) -> None:
         """Seek the cost for codes of length 1, and for codes that are all scaled by one number."""
         self._seek_cost(fraction, codes, True, known)
-        lengths = row_norms(codes.train)
-        if not np.allclose(lengths[lengths > 0], 1, rtol=1e-4):
+        if not has_unit_rows(codes.train):
             self._seek_cost(fraction, codes, False, None)
 
     def _seek_cost(

@@ -11,7 +11,6 @@ import errno
 import hashlib
 import math
 import os
-import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -37,13 +36,6 @@ _LONG = 2**30
 
 _CHUNK = 2**20
 
-#: The head of a .npy file as numpy writes it. Matched, not evaluated.
-_HEAD = re.compile(
-    rb"\{'descr': '([<>|][a-zA-Z][0-9]{1,9})', 'fortran_order': (True|False), "
-    rb"'shape': \((|[0-9]{1,19},|[0-9]{1,19}(?:, [0-9]{1,19})+)\), \} *\n"
-)
-_MAGIC = b"\x93NUMPY\x01\x00"
-
 #: numpy's scalars under names that do not depend on its version.
 SCALARS: dict[str, Any] = {
     "bool": np.bool_, "str": np.str_,
@@ -65,11 +57,17 @@ def scalar_name(dtype: np.dtype[Any]) -> str | None:
 
 
 class _Summed:
-    """A file to write to that also takes the checksum."""
+    """A file to write to, or to read from, that also takes the checksum and counts what is read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self.sum = hashlib.sha256()
+        self.sum, self.n_read = hashlib.sha256(), 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._file.read(size)
+        self.sum.update(data)
+        self.n_read += len(data)
+        return data
 
     def write(self, data: bytes) -> int:
         self.sum.update(data)
@@ -242,28 +240,22 @@ class Archive:
     def _array(self, place: str) -> NDArray[Any]:
         """Return an array, with no more memory than the archive's directory says it needs."""
         info = self._members[place]
-        with self._zip.open(info) as member:
-            start = member.read(len(_MAGIC) + 2)
-            length = int.from_bytes(start[len(_MAGIC) :], "little")
-            head = member.read(length)
-            match = _HEAD.fullmatch(head)
-            if match is None or not start.startswith(_MAGIC):
+        with self._zip.open(info) as file:
+            member = _Summed(file)
+            with self._damage(f"{place} is no array of numbers or text"):
+                np.lib.format.read_magic(member)
+                shape, by_columns, dtype = np.lib.format.read_array_header_1_0(member)
+            if not is_kept(dtype) or min(shape, default=0) < 0:
                 raise self._bad(f"{place} is no array of numbers or text")
-            dtype = np.dtype(match[1].decode())
-            shape = tuple(int(n) for n in match[3].replace(b" ", b"").split(b",") if n)
-            if not is_kept(dtype):
-                raise self._bad(f"{place} is no array of numbers or text")
-            size = info.file_size - len(start) - length
-            if math.prod(shape) * dtype.itemsize != size:
+            if math.prod(shape) * dtype.itemsize != info.file_size - member.n_read:
                 raise self._bad(f"{place} does not have the size that it says")
             array = np.empty(math.prod(shape), dtype)
-            summed = hashlib.sha256(start + head)
-            _fill(array.view(np.uint8).data, member, summed)
-        self._compare(place, summed.hexdigest())
-        return array.reshape(shape, order="F" if match[2] == b"True" else "C")
+            _fill(array.view(np.uint8).data, member)
+        self._compare(place, member.sum.hexdigest())
+        return array.reshape(shape, order="F" if by_columns else "C")
 
 
-def _fill(memory: memoryview, member: IO[bytes], summed: Any) -> None:
+def _fill(memory: memoryview, member: _Summed) -> None:
     """Read a member to its end into memory, piece by piece."""
     done = 0
     while done < len(memory):
@@ -271,5 +263,4 @@ def _fill(memory: memoryview, member: IO[bytes], summed: Any) -> None:
         if not piece:
             raise EOFError
         memory[done : done + len(piece)] = piece
-        summed.update(piece)
         done += len(piece)

@@ -64,7 +64,7 @@ def read_npz(path: Path) -> tuple[Any, Any]:
         return _member(arrays, name, path), y
 
 
-def _sound(X: Any) -> Any:
+def _sound(X: sp.sparray) -> sp.sparray:
     """Return a sparse matrix whose indices have been checked: wrong ones crash the interpreter."""
     if X.format in {"csr", "csc", "bsr"}:
         X.check_format(full_check=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -64,24 +64,8 @@ class Layout:
     image_shape: tuple[int, int] | None = None
     invert: bool | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the layout as what JSON can hold."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Layout:
-        """Return the layout that `as_dict` has written."""
-        known: dict[str, Any] = {}
-        for name in (field.name for field in fields(cls)):
-            value = values.get(name)
-            known[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**known)
-
-
-class Source(Protocol):
+class SampleSource(Protocol):
     """A file, or a folder of images, that can be read batch after batch, as often as one likes."""
 
     path: Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marginparts.plots._fitted import classifier_in, parts_in
+from marginparts.plots._fitted import Fitted, classifier_in, parts_in
 from marginparts.plots._look import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, WIDTH, drawing
 from marginparts.scores import score_name
 from marginparts.selection import standard_error
@@ -18,7 +18,7 @@ _COLORS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
 
 
 @drawing
-def plot_loss(estimator: Any) -> Figure:
+def plot_loss(estimator: Fitted) -> Figure:
     """Draw the loss against the iterations of the fit.
 
     Parameters
@@ -44,7 +44,7 @@ def plot_loss(estimator: Any) -> Figure:
 
 
 @drawing
-def plot_choice(estimator: Any) -> Figure:
+def plot_choice(estimator: Fitted) -> Figure:
     """Draw the scores of all candidates that were tried: against lam, one line a rank.
 
     Parameters
@@ -72,7 +72,7 @@ def plot_choice(estimator: Any) -> Figure:
         best: dict[float, Any] = {}
         for setting, values in scores.items():
             if setting.n_components == rank:
-                # what was chosen stands for its lam even where another had a little more luck
+                # what was chosen stands for its lam even where another scored a little better
                 entry = (setting == chosen, len(values), float(np.mean(values)), values)
                 best[setting.lam] = max(best.get(setting.lam, (False, 0, -1.0, [])), entry)
         lams = sorted(best)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from marginparts.app.explanation import part_weights
 from marginparts.app.model import Model
 
+#: A fitted estimator, or a model with one in it.
+Fitted: TypeAlias = BaseEstimator | Model
 
-def parts_in(estimator: Any) -> Any:
+
+def parts_in(estimator: Fitted) -> Any:
     """Return the transformer with the parts in an estimator or model."""
     estimator = estimator.classifier if isinstance(estimator, Model) else estimator
     check_is_fitted(estimator)
@@ -21,18 +25,18 @@ def parts_in(estimator: Any) -> Any:
     return parts
 
 
-def classifier_in(estimator: Any) -> Any | None:
+def classifier_in(estimator: Fitted) -> Any | None:
     """Return the classifier in an estimator or model, or None."""
     estimator = estimator.classifier if isinstance(estimator, Model) else estimator
     return estimator if hasattr(estimator, "parts_") else None
 
 
-def shares_in(estimator: Any) -> list[float] | None:
+def shares_in(estimator: Fitted) -> list[float] | None:
     """Return how much of the data each part explains, where that is known."""
     return (estimator.card.shares or None) if isinstance(estimator, Model) else None
 
 
-def names_in(estimator: Any, names: Sequence[str] | None, d: int) -> Sequence[str]:
+def names_in(estimator: Fitted, names: Sequence[str] | None, d: int) -> Sequence[str]:
     """Return what the features are called: as given, as in the model, as in the data frame."""
     if names is None and isinstance(estimator, Model):
         names = estimator.feature_names
@@ -47,7 +51,7 @@ def names_in(estimator: Any, names: Sequence[str] | None, d: int) -> Sequence[st
     return names
 
 
-def spoken_for(estimator: Any) -> list[str] | None:
+def spoken_for(estimator: Fitted) -> list[str] | None:
     """Return the class that each part speaks for most."""
     classifier = classifier_in(estimator)
     if classifier is None:

@@ -27,7 +27,7 @@ _STYLE: dict[Any, Any] = {
 
 
 def drawing(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Make a function draw with this look, and say what to install if it cannot."""
+    """Make a function draw in this style, and say what to install if it cannot."""
 
     @wraps(draw)
     def drawn(*args: Any, **options: Any) -> Figure:

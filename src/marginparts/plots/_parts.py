@@ -11,7 +11,7 @@ import numpy as np
 from marginparts._types import Array
 from marginparts.app.explanation import distinctive, top_columns, top_features
 from marginparts.app.model import Model
-from marginparts.plots._fitted import names_in, parts_in, shares_in, short, spoken_for
+from marginparts.plots._fitted import Fitted, names_in, parts_in, shares_in, short, spoken_for
 from marginparts.plots._look import SKY, WIDTH, drawing
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def top_words(
-    estimator: Any, names: Sequence[str] | None = None, *, n: int = 10, frame: str = "pandas"
+    estimator: Fitted, names: Sequence[str] | None = None, *, n: int = 10, frame: str = "pandas"
 ) -> Any:
     """Return the most telling features of each part as a table.
 
@@ -83,7 +83,7 @@ def _frame(rows: list[dict[str, Any]], frame: str) -> Any:
 
 @drawing
 def plot_components(
-    estimator: Any,
+    estimator: Fitted,
     names: Sequence[str] | None = None,
     *,
     shape: tuple[int, int] | None = None,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from marginparts._types import Array, PathStep
+from marginparts._types import Array, Data, PathStep, Samples
 from marginparts.app.explanation import distinctive, top_features
 from marginparts.app.model import Model
-from marginparts.plots._fitted import names_in, parts_in, short
+from marginparts.plots._fitted import Fitted, names_in, parts_in, short
 from marginparts.plots._look import WIDTH, drawing
 from marginparts.plots._parts import pictures
 
@@ -23,8 +23,8 @@ LAMS = (0.0, 1.0, 10.0, 100.0)
 
 @drawing
 def plot_path(
-    estimator: Any,
-    X: Any = None,
+    estimator: Fitted,
+    X: Samples | None = None,
     lams: Iterable[float] = LAMS,
     *,
     names: Sequence[str] | None = None,
@@ -65,7 +65,7 @@ def plot_path(
     return _words_along(steps, names_in(estimator, names, d), min(n_parts, 10))
 
 
-def _path_of(estimator: Any, X: Any, lams: Iterable[float]) -> list[PathStep]:
+def _path_of(estimator: Fitted, X: Samples | None, lams: Iterable[float]) -> list[PathStep]:
     if X is not None:
         return list(parts_in(estimator).path(X, lams))
     if isinstance(estimator, Model) and estimator.path:
@@ -73,7 +73,7 @@ def _path_of(estimator: Any, X: Any, lams: Iterable[float]) -> list[PathStep]:
     raise ValueError("plot_path needs the X of the fit, or a model that was fitted with --path.")
 
 
-def _dense(components: Any) -> Array:
+def _dense(components: Data) -> Array:
     return np.asarray(components.toarray() if hasattr(components, "toarray") else components)
 
 

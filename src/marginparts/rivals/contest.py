@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +24,7 @@ from marginparts.rivals.naive_bayes import naive_bayes_values
 from marginparts.selection.folds import Fold
 from marginparts.svm.head import fit_head
 from marginparts.svm.transductive import transductive_weights
-from marginparts.weighting import idf_of, weighted_rows
+from marginparts.weighting import has_unit_rows, idf_of, weighted_rows
 
 #: What is tried: costs, dimensions, what unlabeled rows count, what is added to counts, the share
 #: of each predicted class that is taught, neighbors, and how much comes from them.
@@ -41,6 +41,9 @@ _NEAR = 100
 _TSVM_WORK = 500_000
 
 Matrix = NDArray[np.float64]
+
+#: A setting, whatever it is.
+S = TypeVar("S")
 
 
 class Rival(NamedTuple):
@@ -69,8 +72,7 @@ class Rival(NamedTuple):
 
     def worth_trying(self, X: Any) -> list[tuple[Any, ...]]:
         """Return the settings that differ on X: rows of length 1 are not scaled to it again."""
-        lengths = row_norms(X)
-        if not self.scales or not np.allclose(lengths[lengths > 0], 1, rtol=1e-4):
+        if not self.scales or not has_unit_rows(X):
             return list(self.settings)
         return [setting for setting in self.settings if setting[-1]]
 
@@ -99,6 +101,14 @@ def hidden_values(
             (values,) = rival.values(prepared, fold.left, setting)
             found.append(values[places])
     return said
+
+
+def scores_of(folds: list[Fold], said: dict[S, list[Array]]) -> dict[S, list[float]]:
+    """Return the scores of settings in each fold, from their decision values there."""
+    return {
+        setting: [fold.quality(values) for fold, values in zip(folds, own, strict=True)]
+        for setting, own in said.items()
+    }
 
 
 def best_setting(scores: dict[tuple[Any, ...], list[float]]) -> tuple[Any, ...]:

@@ -6,12 +6,13 @@ graph serves them all. Settings that both have give the same predictions.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from marginparts._types import Data
 from marginparts.labels import UNKNOWN, Labels
 
 Matrix = NDArray[np.float64]
@@ -27,7 +28,7 @@ class Neighbors(NamedTuple):
     others: list[NDArray[np.intp]]
 
 
-def find_neighbors(Z: Any, others: list[Any], k: int) -> Neighbors:
+def find_neighbors(Z: Data, others: list[Data], k: int) -> Neighbors:
     """Find the k nearest rows of Z, itself included, for rows of Z and for others."""
     # its module is slow to import, and only this needs it
     from sklearn.neighbors import NearestNeighbors

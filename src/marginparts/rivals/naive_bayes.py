@@ -7,13 +7,14 @@ a weight. With ``weight = 0``, or with all labels known, it is multinomial naive
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from marginparts._types import Data
 from marginparts.labels import Labels
 
 Matrix = NDArray[np.float64]
@@ -33,13 +34,13 @@ class NaiveBayes(NamedTuple):
     log_words: Matrix
     curve: tuple[float, ...] = ()
 
-    def joint(self, X: Any) -> Matrix:
+    def joint(self, X: Data) -> Matrix:
         """Return the log-probability of each row with each class (n, c)."""
         return np.asarray(X @ self.log_words.T) + self.log_prior
 
 
 def fit_naive_bayes(
-    X: Any, Y: Matrix, unlabeled: Any = None, *, weight: float = 1.0, alpha: float = 1.0
+    X: Data, Y: Matrix, unlabeled: Data | None = None, *, weight: float = 1.0, alpha: float = 1.0
 ) -> NaiveBayes:
     """Learn from labeled rows, and by EM from unlabeled ones.
 
@@ -88,7 +89,7 @@ def _model(counts: Matrix, rows: Matrix, alpha: float) -> NaiveBayes:
 
 
 def naive_bayes_values(
-    X: Any, labels: Labels, others: list[Any], *, weight: float, alpha: float
+    X: Data, labels: Labels, others: list[Data], *, weight: float, alpha: float
 ) -> list[Matrix]:
     """Learn from all rows of X, whose labels are partly known; judge other rows.
 
@@ -119,7 +120,7 @@ def naive_bayes_values(
 
 
 def _two_sided(
-    X: Any, codes: NDArray[np.int64], others: list[Any], weight: float, alpha: float
+    X: Data, codes: NDArray[np.int64], others: list[Data], weight: float, alpha: float
 ) -> list[Matrix]:
     """Return the log-odds of code 1 against code 0, or the sign of the only one there is."""
     known = codes[codes >= 0]
@@ -131,7 +132,7 @@ def _two_sided(
 
 
 def _fit_codes(
-    X: Any, codes: NDArray[np.int64], n_classes: int, weight: float, alpha: float
+    X: Data, codes: NDArray[np.int64], n_classes: int, weight: float, alpha: float
 ) -> NaiveBayes:
     known = np.flatnonzero(codes >= 0)
     Y = np.eye(n_classes)[codes[known]]

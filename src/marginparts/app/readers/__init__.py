@@ -1,20 +1,20 @@
 """People's files in: tables of texts or numbers, sparse and dense matrices, cells, images.
 
-`open_source` knows a file by the ending of its name and gives a `Source`, which yields samples,
-labels and what identifies the rows in batches. Its `Layout` is what a fitted model remembers, so
-that a later file is read in the same way. What is wrong with a file is one sentence.
+`open_source` knows a file by the ending of its name and gives a `SampleSource`, which yields
+samples, labels and what identifies the rows in batches. Its `Layout` is what a fitted model
+remembers, so that a later file is read in the same way. What is wrong with a file is one sentence.
 """
 
 from marginparts.app.readers._labels import settle_minus_one, targets
 from marginparts.app.readers._source import FORMATS, open_source, read_all
-from marginparts.files.layout import Batch, Label, Layout, Source
+from marginparts.files.layout import Batch, Label, Layout, SampleSource
 
 __all__ = [
     "FORMATS",
     "Batch",
     "Label",
     "Layout",
-    "Source",
+    "SampleSource",
     "open_source",
     "read_all",
     "settle_minus_one",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginparts.files.atomic import FileProblemError
-from marginparts.files.layout import Label, Source
+from marginparts.files.layout import Label, SampleSource
 
 _DECIMAL = re.compile(r"[+-]?\d+\.\d*(?:[eE][+-]?\d+)?")
 _INTEGER = re.compile(r"-?\d+")
@@ -98,14 +98,14 @@ def settle_minus_one(labels: Sequence[Label]) -> list[Label]:
     return [None if label in ("-1", ("-1",)) else label for label in labels]
 
 
-def targets(labels: Sequence[Label], source: Source) -> tuple[NDArray[Any], list[str]]:
+def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any], list[str]]:
     """Turn the labels of a source into what the estimators take.
 
     Parameters
     ----------
     labels : sequence of n Label
         Numbers follow the package's rule: ``-1`` is unlabeled unless they are exactly {-1, 1}.
-    source : Source
+    source : SampleSource
         Where they come from, to be named where something is wrong.
 
     Returns
@@ -149,7 +149,7 @@ def _indicator(labels: Sequence[Label], names: list[str]) -> NDArray[np.int64]:
     return Y
 
 
-def _how_to_label(source: Source) -> str:
+def _how_to_label(source: SampleSource) -> str:
     if source.layout.label is not None:
         return f"fill in the column {source.layout.label!r} for some rows"
     if source.layout.kind == "image":

@@ -18,7 +18,7 @@ from marginparts.app.readers._parquet import ParquetFile
 from marginparts.app.readers._svmlight import open_svmlight
 from marginparts.app.readers._tables import TableFile, open_table
 from marginparts.files.atomic import FileProblemError, problems_with
-from marginparts.files.layout import Batch, Label, Layout, Source, Wanted
+from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
 from marginparts.files.streams import check_encoding
 
 #: The formats by the endings of files' names.
@@ -52,7 +52,7 @@ def open_source(
     words: str | os.PathLike[str] | None = None,
     encoding: str = "utf-8",
     like: Layout | None = None,
-) -> Source:
+) -> SampleSource:
     r"""Open a file, or a folder of images, to read samples and labels from it.
 
     Parameters
@@ -79,7 +79,7 @@ def open_source(
 
     Returns
     -------
-    Source
+    SampleSource
 
     Raises
     ------
@@ -165,12 +165,12 @@ def _table(path: Path, file_format: str, encoding: str) -> TableFile:
     return DelimitedFile(path, encoding, "\t" if file_format == "tsv" else None)
 
 
-def read_all(source: Source, size: int = 10_000, *, keep_columns: bool = True) -> Batch:
+def read_all(source: SampleSource, size: int = 10_000, *, keep_columns: bool = True) -> Batch:
     """Return all samples of a source as one batch.
 
     Parameters
     ----------
-    source : Source
+    source : SampleSource
     size : int
         How many rows to read at once.
     keep_columns : bool

@@ -1,4 +1,9 @@
-"""Sparse matrices as text: lines ``label column:value column:value ... # comment``."""
+"""Sparse matrices as text: lines ``label column:value column:value ... # comment``.
+
+scikit-learn's reader serves for files that are known to be right (`marginparts.datasets`). Here
+files are people's: they may be larger than memory, lines may lack a label, and what is wrong with
+one is a sentence that names its line. None of that can be had from `load_svmlight_file`.
+"""
 
 from __future__ import annotations
 

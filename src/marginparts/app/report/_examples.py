@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.app.explanation import contributions
 from marginparts.app.model import Decision, Model
 from marginparts.app.readers import Batch
@@ -102,7 +102,7 @@ def _few_of_each(examples: list[Example]) -> list[Example]:
 
 
 def _explained(
-    model: Model, batch: Batch, X: Any, values: Array, rows: NDArray[np.intp], before: int
+    model: Model, batch: Batch, X: Data, values: Array, rows: NDArray[np.intp], before: int
 ) -> list[Example]:
     """Return some rows of a batch as examples."""
     values = values[rows]
@@ -137,7 +137,7 @@ def _name(batch: Batch, row: int, before: int) -> str:
 
 
 def reasons_for(
-    model: Model, X: Any, classes: NDArray[np.intp], n: int = 8
+    model: Model, X: Data, classes: NDArray[np.intp], n: int = 8
 ) -> list[list[tuple[str, float]]]:
     """Return the features of each row that spoke most for (+) or against (-) a class."""
     two = not model.multilabel and len(model.class_names) == 2
