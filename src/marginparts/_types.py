@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
+
+#: Trusted data in memory (n, d): an array, or CSR.
+Matrix: TypeAlias = "Array | sp.csr_array"
+
+#: The weight of the margin components where none is given.
+DEFAULT_LAM = 3.0
 
 #: The factors of a run by their letter: ``{"V": (d, r), "H": (n, r)}`` and, for some models, more.
 State = dict[str, Array]

@@ -40,6 +40,11 @@ def on_the_host(X: Any) -> Any:
     return sp.csr_array(tuple(part.numpy() for part in parts), shape=tuple(X.shape))
 
 
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array or DataFrame. Dask is not imported for it."""
+    return type(X).__module__.startswith(("dask.", "dask_expr"))
+
+
 def as_nonnegative(X: Any, whom: str) -> Any:
     """Check the sign of numeric data, and bring sparse data into canonical form."""
     smallest = X.data.min(initial=0) if sp.issparse(X) else X.min(initial=0)

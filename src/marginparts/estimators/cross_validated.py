@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,11 @@ import numpy as np
 from marginparts._types import Callback
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
-from marginparts.directions import Source
+from marginparts.directions import DualSource
+from marginparts.estimators._fitting import fit_classifier
 from marginparts.estimators.classifier import NMFAlphaClassifier
-from marginparts.labels import Labels
-from marginparts.selection import Grid, Setting, standard_error, usual_ranks
+from marginparts.selection import Setting, standard_error
 from marginparts.svm.class_weights import ClassWeight
-from marginparts.validation import check_count, check_rank
 
 
 class NMFAlphaCV(NMFAlphaClassifier):
@@ -101,7 +99,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         thresholds: str | None = "auto",
         rehearse: bool = True,
         cv: int | None = None,
-        directions: str | Source = "svm",
+        directions: str | DualSource = "svm",
         multiclass: str = "ovr",
         direction_C: Any = 1.0,
         scale: bool = True,
@@ -134,46 +132,21 @@ class NMFAlphaCV(NMFAlphaClassifier):
         X : (n, d) array or sparse matrix
             Nonnegative data, labeled and unlabeled.
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled; at least two classes.
+            Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
+            sparse y is labeled: no label applies.
 
         Returns
         -------
         NMFAlphaCV
             The fitted estimator.
         """
-        self._n_splits()
-        super().fit(X, y)
+        fitted = fit_classifier(self, X, y, several=True, n_splits=self.cv)
+        self._keep(fitted)
         self.best_params_ = self.choice_.best._asdict()
         self.best_score_, self.best_score_error_ = self.choice_.score, self.choice_.error
-        self.doubt_ = self.choice_.doubt(self._n_labeled)
+        self.doubt_ = self.choice_.doubt(fitted.n_labeled)
         self.cv_results_ = _as_columns(self.selection_)
         return self
-
-    def _candidates(self, name: str) -> tuple[Any, ...] | None:
-        value = getattr(self, name)
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            return super()._candidates(name)
-        found = tuple(self._checked(name, each) for each in value)
-        if not found:
-            raise ValueError(f"{name} has no candidate; give at least one, or 'auto'.")
-        return tuple(dict.fromkeys(found))
-
-    def _grid(self, labels: Labels, shape: tuple[int, int]) -> Grid:
-        self._n_labeled = int(labels.labeled.sum())
-        ranks: Any = self.n_components
-        if isinstance(ranks, str):
-            if ranks != "auto":
-                raise ValueError(f"n_components={ranks!r} is unknown; give numbers or 'auto'.")
-            ranks = usual_ranks(labels, shape)
-        elif not isinstance(ranks, Iterable):
-            ranks = (ranks,)
-        found = tuple(dict.fromkeys(check_rank(rank, shape) for rank in ranks))
-        if not found:
-            raise ValueError("n_components has no candidate; give at least one, or 'auto'.")
-        return self._filled_grid(labels, found)
-
-    def _n_splits(self) -> int | None:
-        return None if self.cv is None else check_count(self.cv, "cv", least=2)
 
 
 def _as_columns(scores: dict[Setting, list[float]]) -> dict[str, Any]:

@@ -9,11 +9,10 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from marginparts._types import Array
-from marginparts.estimators._classifying import PartlyLabeledClassifier
-from marginparts.solve.start import seed_of
+from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.svm.class_weights import ClassWeight, check_class_weight
 from marginparts.svm.transductive import transductive_weights
-from marginparts.validation import DTYPES, check_positive, on_the_host
+from marginparts.validation import DTYPES, check_positive, on_the_host, seed_of
 
 
 class TransductiveSVM(PartlyLabeledClassifier):

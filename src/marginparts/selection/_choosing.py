@@ -15,24 +15,27 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cache, partial
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts._types import Array, Callback
+from marginparts._types import Array, Callback, Matrix
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook
+from marginparts.directions import DirectionSpec, find_directions
 from marginparts.labels import Labels
 from marginparts.recipe import Recipe
-from marginparts.selection._choice import Choice
-from marginparts.selection._notes import choice_notes, read_choice
+from marginparts.rows.base import OutOfCore
+from marginparts.scores import check_scoring
+from marginparts.selection._choice import CandidateGrid, Choice, default_for
 from marginparts.selection._race import Race
-from marginparts.selection._settings import Grid, default_for
 from marginparts.selection.folds import enough_labels, folds_of
 from marginparts.solve.factorize import map_rows, map_rows_each, parts_of
 from marginparts.solve.geometry import gram_root
+from marginparts.validation import check_count, check_option
 
 logger = logging.getLogger("marginparts")
 
@@ -41,18 +44,34 @@ logger = logging.getLogger("marginparts")
 _ENOUGH_ROWS = 20_000
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """How candidates are compared; `NMFAlphaClassifier` says what the fields mean.
+
+    ``n_splits`` is the number of folds: by default five, or three when there are many labels.
+    """
+
+    scoring: str | None = None
+    thresholds: str | None = "auto"
+    rehearse: bool = True
+    n_splits: int | None = None
+
+    def __post_init__(self) -> None:
+        check_scoring(self.scoring)
+        if self.thresholds is not None:
+            check_option(self.thresholds, "thresholds", ("auto",))
+        if self.n_splits is not None:
+            check_count(self.n_splits, "cv", least=2)
+
+
 def choose(
-    X: Any,
+    X: Matrix | OutOfCore,
     labels: Labels,
-    grid: Grid,
-    recipe: Recipe | None = None,
-    *,
-    scoring: str | None = None,
-    thresholds: bool = True,
-    rehearse: bool = True,
-    output: str = "gram",
+    grid: CandidateGrid,
+    recipe: Recipe,
+    comparison: Comparison,
     seed: int = 0,
-    n_splits: int | None = None,
+    *,
     callback: Callback | None = None,
     logbook: Logbook | None = None,
 ) -> Choice:
@@ -62,24 +81,13 @@ def choose(
     ----------
     X : (n, d) trusted data
     labels : Labels
-    grid : Grid
-    recipe : Recipe or None
-        How labels and rows become parts; its ``class_weight`` is that of the SVMs on the codes
-        too, and its ``cost`` gives way to the candidates.
-    scoring : str or None
-        What is to be large, see `quality`.
-    thresholds : bool
-        Whether thresholds will be chosen where samples have several labels: the honest score is
-        one with thresholds then.
-    rehearse : bool
-        Hide labels and predict them even when nothing is left to choose, for the sake of what is
-        learned by that.
-    output : {"gram", "coefficients"}
-        The codes: Z, or H.
+    grid : CandidateGrid
+    recipe : Recipe
+        How labels and rows become parts; the candidates stand in for what it says of the number of
+        mapping updates and of the costs of all SVMs.
+    comparison : Comparison
     seed : int
         As for the fit.
-    n_splits : int or None
-        Folds; by default five, or three when there are many labels.
     callback : callable or None
         Called with a `Progress` while candidates are tried; a true answer ends the trials, and
         the best so far is taken.
@@ -93,25 +101,46 @@ def choose(
         the best (one standard error), the one nearest the defaults does: with few labels the best
         score is mostly luck.
     """
-    recipe = Recipe() if recipe is None else recipe
     default = default_for(labels)
-    if not rehearse and all(len(candidates) == 1 for candidates in grid):
+    if not comparison.rehearse and all(len(candidates) == 1 for candidates in grid):
         return Choice(grid.fallback(default), {})
     labels = enough_labels(labels, seed)
-    folds = folds_of(labels, seed, n_splits, class_weight=recipe.class_weight, scoring=scoring)
+    folds = folds_of(
+        labels, seed, comparison.n_splits, class_weight=recipe.head.class_weight,
+        scoring=comparison.scoring,
+    )  # fmt: skip
     if not folds:
         logger.info("too few labels to choose on; taking %s", grid.fallback(default))
         return Choice(grid.fallback(default), {})
-    logbook = Logbook(seed) if logbook is None else logbook
-    if (notes := logbook.recall("choice")) is not None:
-        return _settled(read_choice(notes), logbook)
-    race = Race(grid, folds, callback, default, logbook, thresholds=thresholds)
-    rows = enough_rows(labels, seed) if isinstance(recipe.init, str) else np.arange(X.shape[0])
+    race = Race(grid, folds, callback, default, thresholds=comparison.thresholds is not None)
+    run = partial(_run, race, X, labels, recipe, seed)
+    if logbook is not None:
+        from marginparts.selection._notes import kept_choice
+
+        return kept_choice(race, run, logbook)
+    run()
+    return race.finish()
+
+
+def _run(
+    race: Race,
+    X: Matrix | OutOfCore,
+    labels: Labels,
+    recipe: Recipe,
+    seed: int,
+    ends: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Run a race, a trial for each fold and rank; say whether it came to its end.
+
+    ``ends`` is asked after each trial.
+    """
+    whole = not isinstance(recipe.run.init, str)  # a start that was given is one for all rows
+    rows = np.arange(X.shape[0]) if whole else enough_rows(labels, seed)
     X_few, labeled = X[rows], X[np.flatnonzero(labels.labeled)]
     for fold in race.folds_left():
-        left, ranks = fold.left.take(rows), race.ranks_left
-        margins = _margins(X_few, left, recipe, seed)
-        for rank in ranks:
+        left = fold.left.take(rows)
+        margins = _margins(X_few, left, recipe.directions, seed)
+        for rank in race.ranks_left:
             for cost in race.costs(rank):
                 found = recipe.parts(
                     X_few, left, margins(cost), rank, race.lams(rank, cost), seed,
@@ -119,36 +148,31 @@ def choose(
                 )  # fmt: skip
                 for lam, result in found:
                     if race.stopped:
-                        return _settled(race.finish(), logbook, race)
-                    codes = codes_by_map(labeled, result.V, grid.map_iter, recipe.backend, output)
+                        return False
+                    codes = codes_by_map(
+                        labeled, result.V, race.grid.map_iter, recipe.run.backend, recipe.map.output
+                    )
                     race.enter(fold, rank, lam, cost, codes)
             race.end_trial(rank)
-            if logbook.offer("race", race.notes):
-                return _settled(race.finish(), logbook, race)
+            if ends():
+                return False
         race.drop_the_hopeless()
-    return _settled(race.finish(), logbook)
+    return True
 
 
-def _margins(X: Any, labels: Labels, recipe: Recipe, seed: int) -> Callable[[float], Any]:
+def _margins(
+    X: Matrix, labels: Labels, spec: DirectionSpec, seed: int
+) -> Callable[[float], sp.csr_array]:
     """Return a function that finds S for a cost of the SVMs behind it, once for each."""
 
     @cache
-    def found(cost: float) -> Any:
+    def found(cost: float) -> sp.csr_array:
         with warnings.catch_warnings():
             # a class that is hidden whole is no news to the user
             warnings.simplefilter("ignore", UserWarning)
-            return recipe._replace(cost=cost).margin(X, labels, seed).S
+            return find_directions(X, labels, replace(spec, C=cost), seed).S
 
     return found
-
-
-def _settled(choice: Choice, logbook: Logbook, unfinished: Race | None = None) -> Choice:
-    """Note the choice; if the race was interrupted, note where that was, and do not go by it."""
-    if unfinished is not None and logbook.interrupted:
-        logbook.offer("race", unfinished.notes)
-        logbook.break_off()
-    logbook.settle("choice", choice_notes(choice))
-    return choice
 
 
 def enough_rows(labels: Labels, seed: int, enough: int | None = None) -> NDArray[np.intp]:
@@ -161,7 +185,7 @@ def enough_rows(labels: Labels, seed: int, enough: int | None = None) -> NDArray
 
 
 def codes_by_map(
-    X: Any,
+    X: Matrix,
     V: Array,
     map_iters: tuple[int | None, ...],
     backend: str | Backend,

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from marginparts._types import Array, Callback, Progress
-from marginparts.checkpoint import Logbook, Notes
-from marginparts.selection._choice import Choice, HeldOut, best_of, honest_scores
-from marginparts.selection._notes import Standing, read_standing, standing_notes
-from marginparts.selection._settings import Candidate, Grid, Setting
+from marginparts.selection._choice import (
+    Candidate,
+    CandidateGrid,
+    Choice,
+    HeldOut,
+    Setting,
+    best_of,
+    honest_scores,
+)
 from marginparts.selection.folds import Fold
 
 #: Standard errors by which a candidate must be behind the best to be dropped.
 _CLEARLY = 2.0
+
+
+class Standing(NamedTuple):
+    """Where a race is after a trial.
+
+    The number of trials, the fold, the ranks done in it, the candidates still running, and what is
+    known of the candidates.
+    """
+
+    trials: int
+    fold: int
+    done: list[int]
+    running: set[Candidate]
+    scores: dict[Candidate, list[float]]
+    codes: dict[Candidate, list[Array]]
 
 
 class Race:
@@ -24,11 +45,10 @@ class Race:
 
     def __init__(
         self,
-        grid: Grid,
+        grid: CandidateGrid,
         folds: list[Fold],
         callback: Callback | None,
         default: Setting,
-        logbook: Logbook,
         *,
         thresholds: bool = True,
     ) -> None:
@@ -43,11 +63,9 @@ class Race:
         self.trials_done = 0
         self.trials = len(folds) * len(grid.n_components)
         self.number, self.done = 0, list[int]()  # the fold, and the ranks done in it
-        self.logbook = logbook
+        self.interrupted: Callable[[], bool] = lambda: False
         self.stopped = False
         self.began = time.perf_counter()
-        if (notes := logbook.recall("race")) is not None:
-            self._take_up(read_standing(notes))
 
     @property
     def ranks(self) -> list[int]:
@@ -63,18 +81,16 @@ class Race:
             yield self.folds[self.number]
             self.number, self.done = self.number + 1, []
 
-    def notes(self) -> Notes:
+    def standing(self) -> Standing:
         """Return where the race is after the last whole trial."""
         whole = {c: self.number + (c[0] in self.done) for c in self._own_scores()}
-        return standing_notes(
-            Standing(
-                self.trials_done, self.number, self.done, self.running,
-                {c: values[: whole[c]] for c, values in self._own_scores().items()},
-                {c: codes[: whole[c]] for c, codes in self.codes.items()},
-            )
+        return Standing(
+            self.trials_done, self.number, self.done, self.running,
+            {c: values[: whole[c]] for c, values in self._own_scores().items()},
+            {c: codes[: whole[c]] for c, codes in self.codes.items()},
         )  # fmt: skip
 
-    def _take_up(self, standing: Standing) -> None:
+    def resume(self, standing: Standing) -> None:
         """Go on from where a race was."""
         self.trials_done, self.number, self.done = standing[:3]
         self.running, self.codes = standing.running, standing.codes
@@ -100,7 +116,7 @@ class Race:
                 time.perf_counter() - self.began, progress.residual, "choosing",
             )  # fmt: skip
             self.stopped = bool(self.callback(told)) or self.stopped
-        self.stopped = self.stopped or self.logbook.interrupted
+        self.stopped = self.stopped or self.interrupted()
         return self.stopped
 
     def enter(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Callback, Result
+from marginparts._types import DEFAULT_LAM, Array, Callback, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
@@ -41,7 +41,7 @@ def nmf_alpha(
     n_components: int,
     *,
     S: Any = None,
-    lam: float = 1.0,
+    lam: float = DEFAULT_LAM,
     init: Any = "random",
     solver: str = "auto",
     max_iter: int = 200,
