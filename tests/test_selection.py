@@ -10,7 +10,7 @@ from marginparts import selection
 from marginparts.directions import DirectionSpec
 from marginparts.labels import encode_labels
 from marginparts.recipe import Recipe, RunSpec
-from marginparts.selection import DEFAULT, CandidateGrid, Comparison, Setting, _choosing, folds
+from marginparts.selection import DEFAULT, CandidateGrid, Comparison, Setting, folds
 from marginparts.selection.folds import labeled_folds
 
 SMALL = CandidateGrid(
@@ -232,7 +232,7 @@ def test_a_race_that_ends_at_once_gives_the_defaults():
 
 
 def test_many_unlabeled_rows_are_not_all_needed(monkeypatch):
-    monkeypatch.setattr(_choosing, "_ENOUGH_ROWS", 10)
+    monkeypatch.setattr(folds, "_ENOUGH_ROWS", 10)
     X, y = two_blocks(n=60, labeled=20)
     rows = selection.enough_rows(encode_labels(y), seed=0)
     assert len(rows) == 30

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Callback, Matrix, Result
@@ -19,7 +20,14 @@ from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec
 from marginparts.labels import Labels
 from marginparts.rows.base import OutOfCore
-from marginparts.solve.factorize import factorize_path, start_from
+from marginparts.solve.factorize import (
+    factorize_path,
+    map_rows,
+    map_rows_each,
+    parts_of,
+    start_from,
+)
+from marginparts.solve.geometry import gram_root
 from marginparts.solve.loop import SOLVERS
 from marginparts.svm.class_weights import ClassWeight, check_class_weight
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
@@ -146,3 +154,20 @@ class Recipe:
             X, H, V, S=S, lams=lams, solver=run.solver, max_iter=run.max_iter, warm_iter=None,
             tol=run.tol, backend=run.backend, callback=callback, logbook=logbook,
         )  # fmt: skip
+
+
+def codes_by_map(
+    X: Matrix,
+    V: Array,
+    map_iters: tuple[int | None, ...],
+    backend: str | Backend,
+    output: str = "gram",
+) -> dict[int | None, Array]:
+    """Return the codes of rows, Z or H, for every map into one factorization."""
+    V = parts_of(V).T.copy()
+    root = gram_root(V) if output == "gram" else np.eye(V.shape[1], dtype=V.dtype)
+    counts: list[int | None] = [*sorted(n for n in map_iters if n is not None)]
+    maps = map_rows_each(X, V, counts, backend) if counts else []
+    if None in map_iters:  # from the flat start too, so that it is what `map_rows` gives
+        counts, maps = [*counts, None], [*maps, map_rows(X, V, None, backend)]
+    return {n: np.asarray(H @ root, dtype=X.dtype) for n, H in zip(counts, maps, strict=True)}

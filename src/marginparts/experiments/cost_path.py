@@ -1,6 +1,6 @@
 """The last SVM for many costs: exact like `fit_head`, and cheap for hundreds of columns.
 
-Newton's method (see `marginparts.svm._newton`) spends its time on Gram matrices of the rows within
+Newton's method (see `marginparts.svm.head`) spends its time on Gram matrices of the rows within
 the margin. From one step to the next, from one cost to the next, and from one class to another few
 rows enter or leave that set, so its matrix is brought up to date by the rows that did. The gradient
 is always that of all rows, so nothing is lost but time.
@@ -17,8 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
 
 from marginparts.labels import Labels
-from marginparts.svm._newton import _line_search
-from marginparts.svm.head import Head, _rows, fit_head
+from marginparts.svm.head import Head, _line_search, _rows, fit_head
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

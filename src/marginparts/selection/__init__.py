@@ -1,5 +1,6 @@
 """Choosing the rank, lam, C and the map on the labeled samples: a race over folds."""
 
+from marginparts.recipe import codes_by_map
 from marginparts.selection._choice import (
     C_GRID,
     C_GRID_UNSCALED,
@@ -20,7 +21,8 @@ from marginparts.selection._choice import (
     standard_error,
     usual_ranks,
 )
-from marginparts.selection._choosing import Comparison, choose, codes_by_map, enough_rows
+from marginparts.selection._race import Comparison, choose
+from marginparts.selection.folds import enough_rows
 
 __all__ = [
     "C_GRID",

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
+from marginparts._types import Array
 from marginparts.checkpoint import Logbook, Notes
-from marginparts.selection._choice import Choice, HeldOut, Setting
-from marginparts.selection._race import Race, Standing
+from marginparts.selection._choice import Candidate, Choice, HeldOut, Setting
+
+if TYPE_CHECKING:
+    from marginparts.selection._race import Race
+
+
+class Standing(NamedTuple):
+    """Where a race is: trials done, the fold, the ranks done in it, and the candidates."""
+
+    trials: int
+    fold: int
+    done: list[int]
+    running: set[Candidate]
+    scores: dict[Candidate, list[float]]
+    codes: dict[Candidate, list[Array]]
 
 
 def kept_choice(race: Race, run: Callable[[Callable[[], bool]], bool], logbook: Logbook) -> Choice:

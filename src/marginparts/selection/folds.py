@@ -20,6 +20,10 @@ _MANY_LABELS = 200
 #: More labels than this are not needed to compare candidates.
 _ENOUGH_LABELS = 5_000
 
+#: A factorization that ranks candidates need not see all unlabeled rows: parts change little beyond
+#: this number.
+_ENOUGH_ROWS = 20_000
+
 
 def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
     """Yield the labeled rows to hide in each fold, every class spread over the folds.
@@ -50,6 +54,15 @@ def enough_labels(labels: Labels, seed: int) -> Labels:
     if len(rows) <= _ENOUGH_LABELS:
         return labels
     return labels.hide(np.random.default_rng(seed).permutation(rows)[_ENOUGH_LABELS:])
+
+
+def enough_rows(labels: Labels, seed: int, enough: int | None = None) -> NDArray[np.intp]:
+    """Return all labeled rows and, where there are very many, a draw of the unlabeled ones."""
+    enough = _ENOUGH_ROWS if enough is None else enough
+    unlabeled = np.flatnonzero(~labels.labeled)
+    if len(unlabeled) > enough:
+        unlabeled = np.random.default_rng(seed).choice(unlabeled, enough, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(labels.labeled), unlabeled]))
 
 
 class Fold(NamedTuple):
