@@ -14,15 +14,22 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.floating[Any]]
 
-#: Trusted data in memory (n, d): an array, or CSR.
-Matrix: TypeAlias = "Array | sp.csr_array"
+#: Trusted data in memory, as `validation.check_matrix` returns it: C-ordered, or canonical CSR.
+Data: TypeAlias = Array | sp.csr_array
 
-#: The weight of the margin components where none is given.
-DEFAULT_LAM = 3.0
+#: Samples, or labels, as people give them: array-likes, DataFrames, sparse matrices, tensors.
+Samples: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
+Targets: TypeAlias = ArrayLike | sp.sparray | sp.spmatrix
+
+#: What scikit-learn takes as ``random_state``.
+Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
+
+#: The name of a start, or one: (H, V).
+Init: TypeAlias = str | tuple[Array, Array]
 
 #: The factors of a run by their letter: ``{"V": (d, r), "H": (n, r)}`` and, for some models, more.
 State = dict[str, Array]
@@ -87,6 +94,10 @@ class Step(NamedTuple):
     factor: Any
     violation: float | None = None
     mass: float = 0.0
+
+
+#: The weight of the margin components where none is given.
+DEFAULT_LAM = 3.0
 
 
 class PathStep(NamedTuple):

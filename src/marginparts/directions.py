@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
-from marginparts._types import Array, Matrix
+from marginparts._types import Array, Data, Samples, Seed, Targets
 from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.scaling import row_lengths
@@ -83,17 +83,17 @@ class Directions(NamedTuple):
 
 
 def margin_directions(
-    X: Any,
-    y: Any,
+    X: Samples,
+    y: Targets,
     *,
     directions: str | DualSource = "svm",
     multiclass: str = "ovr",
-    features: Any = None,
+    features: str | Samples | None = None,
     pseudo: str | None = None,
     C: float = 1.0,
     scale: bool = True,
     class_weight: ClassWeight = None,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> sp.csr_array:
     """Return the dual coefficients S of linear classifiers trained on the labeled rows.
 
@@ -155,7 +155,7 @@ def margin_directions(
     return find_directions(X, labels, spec, seed_of(random_state), features=own).S
 
 
-def check_features(features: Any, n: int) -> Matrix:
+def check_features(features: Samples, n: int) -> Data:
     """Return the classifiers' own features, which may have any sign."""
     features = check_array(features, accept_sparse="csr", dtype=np.float64, input_name="features")
     if features.shape[0] != n:
@@ -166,12 +166,12 @@ def check_features(features: Any, n: int) -> Matrix:
 
 
 def find_directions(
-    X: Matrix | OutOfCore,
+    X: Data | OutOfCore,
     labels: Labels,
     spec: DirectionSpec,
     seed: int = 0,
     *,
-    features: Matrix | None = None,
+    features: Data | None = None,
     whole: Whole | None = None,
 ) -> Directions:
     """`margin_directions` on trusted data.
@@ -241,7 +241,7 @@ def _gathered_directions(
     return found._replace(S=S)
 
 
-def hellinger(X: Matrix) -> sp.csr_array:
+def hellinger(X: Data) -> sp.csr_array:
     """Return the square roots of X (n, d) in rows of length 1, in float64; empty rows stay so."""
     seen = sp.csr_array(X).astype(np.float64)
     mass = np.asarray(seen.sum(axis=1)).ravel()

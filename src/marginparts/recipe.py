@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Callback, Matrix, Result
+from marginparts._types import Array, Callback, Data, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec
@@ -118,7 +118,7 @@ class Recipe:
 
     def parts(
         self,
-        X: Matrix | OutOfCore,
+        X: Data | OutOfCore,
         labels: Labels | None,
         S: sp.csr_array | None,
         rank: int,
@@ -157,7 +157,7 @@ class Recipe:
 
 
 def codes_by_map(
-    X: Matrix,
+    X: Data,
     V: Array,
     map_iters: tuple[int | None, ...],
     backend: str | Backend,

@@ -8,6 +8,7 @@ notes, the race of the candidates another. See ``docs/checkpoints.md``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,7 +24,12 @@ __all__ = ["Checkpoint", "Logbook", "Notes", "logbook_of"]
 
 @contextmanager
 def logbook_of(
-    checkpoint: Any, who: str, seed: int, *, any_seed: bool = False, **fit: Any
+    checkpoint: str | os.PathLike[str] | Checkpoint | None,
+    who: str,
+    seed: int,
+    *,
+    any_seed: bool = False,
+    **fit: Any,
 ) -> Iterator[Logbook]:
     """Open the checkpoint of a fit, and remove it when the fit is complete.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from marginparts.validation import check_count, check_positive
 
@@ -56,6 +55,6 @@ class Checkpoint:
             check_count(self.every_iterations, "every_iterations")
 
 
-def as_checkpoint(value: Any) -> Checkpoint:
+def as_checkpoint(value: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
     """Return a checkpoint, from its path where nothing else was said."""
     return value if isinstance(value, Checkpoint) else Checkpoint(value)

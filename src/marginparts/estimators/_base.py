@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from marginparts._types import Array, Matrix, Result, Stop
+from marginparts._types import Array, Data, Result, Samples, Stop, Targets
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook, logbook_of
 from marginparts.labels import Labels, encode_labels
@@ -46,14 +46,18 @@ from marginparts.validation import (
 class Prepared(NamedTuple):
     """What a fit begins with: its data, its seed, and its checkpoint where it has one."""
 
-    X: Matrix | OutOfCore
+    X: Data | OutOfCore
     seed: int
     logbook: Logbook | None
 
 
 @contextmanager
 def prepared(
-    estimator: Any, X: Matrix | Elsewhere, labels: Labels | None, rank: int, told: dict[str, Any]
+    estimator: BaseEstimator,
+    X: Data | Elsewhere,
+    labels: Labels | None,
+    rank: int,
+    told: dict[str, Any],
 ) -> Iterator[Prepared]:
     """Make data ready for a fit, and open the fit's checkpoint if there is one.
 
@@ -83,7 +87,9 @@ def prepared(
         yield Prepared(X, logbook.seed, logbook)
 
 
-def check_data(estimator: Any, X: Any, *, reset: bool) -> Matrix | Elsewhere:
+def check_data(
+    estimator: BaseEstimator, X: Samples | Elsewhere, *, reset: bool
+) -> Data | Elsewhere:
     """Return X as trusted data; rows elsewhere are checked when they are read.
 
     The number of features is taken note of with ``reset``, and compared without.
@@ -105,7 +111,7 @@ def check_data(estimator: Any, X: Any, *, reset: bool) -> Matrix | Elsewhere:
     return X
 
 
-def check_training_data(estimator: Any, X: Any) -> Matrix | Elsewhere:
+def check_training_data(estimator: BaseEstimator, X: Samples | Elsewhere) -> Data | Elsewhere:
     """Return the X of a fit as trusted data that is not all zero."""
     X = check_data(estimator, X, reset=True)
     if not isinstance(X, Elsewhere):
@@ -122,15 +128,8 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     output: str
     backend: str | Backend
 
-    #: Whether X may be on disk.
-    _takes_rows: ClassVar[bool] = False
-
-    def _check_data(self, X: Any, *, reset: bool) -> Matrix | Elsewhere:
-        """Return X as trusted data, in memory where it has to be."""
-        X = check_data(self, X, reset=reset)
-        if isinstance(X, Elsewhere) and not self._takes_rows:
-            return check_data(self, X.gathered(), reset=reset)
-        return X
+    def _check_data(self, X: Samples, *, reset: bool) -> Data | Elsewhere:
+        return check_data(self, X, reset=reset)
 
     def _keep(self, result: Result) -> None:
         """Keep what a run found, with parts that sum to one."""
@@ -153,11 +152,11 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             state = {**state, "stop_": Stop[state["stop_"]]}
         super().__setstate__(state)
 
-    def _coefficients(self, X: Matrix) -> Array:
+    def _coefficients(self, X: Data) -> Array:
         """Return H (n, r) for trusted data: how much of each part a sample has."""
         raise NotImplementedError
 
-    def _codes(self, X: Matrix) -> Array:
+    def _codes(self, X: Data) -> Array:
         """`transform` on trusted data in memory."""
         H = self._coefficients(X)
         Z = H @ self.gram_root_ if self.output == "gram" else H
@@ -167,7 +166,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    def transform(self, X: Any, *, out: str | os.PathLike[str] | None = None) -> Array:
+    def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Express samples in the learned parts; labels never enter.
 
         Parameters
@@ -191,11 +190,11 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return self._codes(X)
         return mapped_by_blocks(X, self._codes, self._n_features_out, out)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Samples, y: Targets | None = None) -> Array:
         """Fit and map the same samples, exactly as ``fit(X, y).transform(X)``."""
         return self.fit(X, y).transform(X)
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: Samples) -> Array:
         """Rebuild samples from their codes.
 
         Parameters
@@ -228,7 +227,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     multilabel_: bool
 
-    def _check_labels(self, y: Any, n: int) -> Labels:
+    def _check_labels(self, y: Targets, n: int) -> Labels:
         """Return the labels; refuse them when there is nothing to tell apart."""
         name = type(self).__name__
         if y is None:
@@ -248,11 +247,11 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         self.multilabel_ = labels.multilabel
         return labels
 
-    def _values(self, X: Any) -> Array:
+    def _values(self, X: Samples) -> Array:
         """Return decision values (n, p) for data as the user gives it, p = 1 for two classes."""
         raise NotImplementedError
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Samples) -> Array:
         """Return signed distances to the hyperplanes, times the length of their normals.
 
         Parameters
@@ -269,7 +268,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         values = self._values(X)
         return values if self.multilabel_ or len(self.classes_) > 2 else values[:, 0]
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Samples) -> NDArray[Any]:
         """Predict labels.
 
         Parameters
@@ -290,7 +289,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
             return np.asarray(self.classes_[values.argmax(axis=1)])
         return np.asarray(self.classes_[(values[:, 0] > 0).astype(np.intp)])
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy on the labeled rows of y; unlabeled ones are ignored.
 
         For multilabel data a row counts as right when all its labels are, and rows with an unknown

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from marginparts._types import Array
+from marginparts._types import Array, Samples, Targets
 from marginparts.directions import DirectionSpec
 from marginparts.estimators._base import Prepared, check_training_data, prepared
 from marginparts.estimators.nmf_alpha import NMFAlpha
@@ -58,7 +58,7 @@ class Fitted(NamedTuple):
 
 
 def fit_classifier(
-    model: NMFAlphaClassifier, X: Any, y: Any, *, several: bool, n_splits: int | None = None
+    model: NMFAlphaClassifier, X: Samples, y: Targets, *, several: bool, n_splits: int | None = None
 ) -> Fitted:
     """Choose what is left to choose, find the parts, train the SVM.
 

@@ -7,16 +7,29 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
 
-from marginparts._types import Array, Callback, Matrix, Problem, Result, State
+from marginparts._types import (
+    Array,
+    Callback,
+    Data,
+    Init,
+    Problem,
+    Result,
+    Samples,
+    Seed,
+    State,
+    Targets,
+)
 from marginparts.backends import Backend, get_backend
 from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.estimators._base import PartsTransformer, Prepared, prepared
+from marginparts.estimators._base import PartsTransformer, Prepared, check_data, prepared
 from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.losses.least_squares import LeastSquaresMap, squared_norm
 from marginparts.losses.lee2010 import Lee2010Problem
 from marginparts.losses.liu_wu2010 import LiuWu2010Problem
 from marginparts.recipe import MapSpec, RunSpec
+from marginparts.rows.base import Elsewhere
 from marginparts.solve.factorize import check_init, start_from
 from marginparts.solve.loop import Run, minimize
 from marginparts.solve.scaling import extreme_scale, tame_rows
@@ -30,14 +43,19 @@ _TO_THE_OPTIMUM = 1000
 class _SquaredLossParts(PartsTransformer):
     """A factorization with the squared loss: its checks, its start and its map."""
 
-    init: Any
+    init: Init
     solver: str
     max_iter: int
     tol: float
-    random_state: Any
+    random_state: Seed
     callback: Callback | None
 
-    def _fit(self, X: Any, y: Any) -> None:
+    def _check_data(self, X: Samples, *, reset: bool) -> Data:
+        X = check_data(self, X, reset=reset)
+        # there is no update for rows that are not in memory
+        return self._check_data(X.gathered(), reset=reset) if isinstance(X, Elsewhere) else X
+
+    def _fit(self, X: Samples, y: Targets | None) -> None:
         """Check, start and find the parts."""
         run = RunSpec(self.init, self.solver, self.max_iter, self.tol, self.backend)
         MapSpec(self.map_iter, self.output)
@@ -73,7 +91,7 @@ class _SquaredLossParts(PartsTransformer):
         losses = [check.loss for check in history]
         self._keep(Result(run.state["V"], H, losses, run.n_iter, run.stop, run.solver, history))
 
-    def _coefficients(self, X: Matrix) -> Array:
+    def _coefficients(self, X: Data) -> Array:
         V = self.components_.T
         X, scale = tame_rows(X.astype(V.dtype, copy=False))
         problem = LeastSquaresMap(np.asarray(X @ V), V.T @ V)
@@ -132,14 +150,14 @@ class SemiSupervisedNMF(_SquaredLossParts):
         n_components: int = 32,
         *,
         lam: float = 1.0,
-        init: Any = "auto",
+        init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         map_iter: int | None = 50,
         output: str = "gram",
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
@@ -156,7 +174,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None) -> SemiSupervisedNMF:
+    def fit(self, X: Samples, y: Targets | None = None) -> SemiSupervisedNMF:
         """Find the parts.
 
         Parameters
@@ -241,14 +259,14 @@ class ConstrainedNMF(_SquaredLossParts):
         self,
         n_components: int = 32,
         *,
-        init: Any = "auto",
+        init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         map_iter: int | None = 50,
         output: str = "gram",
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
@@ -264,7 +282,7 @@ class ConstrainedNMF(_SquaredLossParts):
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None) -> ConstrainedNMF:
+    def fit(self, X: Samples, y: Targets | None = None) -> ConstrainedNMF:
         """Find the parts.
 
         Parameters
@@ -311,7 +329,7 @@ def safe_mean(Y: Array, H: Array) -> Array:
     return np.asarray((Y.T @ H) / counts + np.finfo(H.dtype).eps, dtype=H.dtype)
 
 
-def _indicator(labels: Labels, rows: Any, dtype: Any) -> tuple[Array, Array]:
+def _indicator(labels: Labels, rows: NDArray[np.intp], dtype: DTypeLike) -> tuple[Array, Array]:
     """Return the labels of some rows as 0 and 1 (m, c), and where they are known."""
     codes = labels.codes[rows]
     if not labels.multilabel:

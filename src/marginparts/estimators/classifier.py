@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts._types import Array, Callback, Matrix
+from marginparts._types import Array, Callback, Data, Init, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
@@ -31,7 +31,7 @@ _PAPER: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _is_calibrated(estimator: Any) -> bool:
+def _is_calibrated(estimator: NMFAlphaClassifier) -> bool:
     """Whether there were labels enough for probabilities; if not, say why there are none."""
     if getattr(estimator, "calibration_", None) is not None:
         return True
@@ -177,12 +177,12 @@ class NMFAlphaClassifier(
         scale: bool = True,
         features: str | None = "hellinger",
         pseudo: str | None = "svm",
-        init: Any = "auto",
+        init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
@@ -235,7 +235,7 @@ class NMFAlphaClassifier(
         """
         return cls(n_components, **{**_PAPER, **changes})
 
-    def fit(self, X: Any, y: Any) -> NMFAlphaClassifier:
+    def fit(self, X: Samples, y: Targets) -> NMFAlphaClassifier:
         """Choose what is left to choose, find the parts, train the SVM.
 
         Parameters
@@ -290,7 +290,7 @@ class NMFAlphaClassifier(
     def _n_features_out(self) -> int:
         return int(self.parts_.components_.shape[0])
 
-    def transform(self, X: Any, *, out: str | os.PathLike[str] | None = None) -> Array:
+    def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Return Z (n, r): the samples expressed in the parts, see `NMFAlpha.transform`."""
         if is_dask(X):
             return mapped_lazily(self.transform, X)
@@ -300,17 +300,17 @@ class NMFAlphaClassifier(
             return self.parts_._codes(X)
         return mapped_by_blocks(X, self.parts_._codes, self._n_features_out, out)
 
-    def _values(self, X: Any) -> Array:
+    def _values(self, X: Samples) -> Array:
         X = check_data(self, X, reset=False)
         if isinstance(X, RowBlocks):
             return mapped_by_blocks(X, self._values_of, self._n_features_out)
         return self.head_.values(self.parts_._codes(X))
 
-    def _values_of(self, X: Matrix) -> Array:
+    def _values_of(self, X: Data) -> Array:
         return self.head_.values(self.parts_._codes(X))
 
     @available_if(_is_calibrated)
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Samples) -> Array:
         """Return calibrated probabilities of the classes.
 
         Learned on labels that were hidden, so there are none when the labels were too few. The

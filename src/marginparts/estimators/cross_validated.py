@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from marginparts._types import Callback
+from marginparts._types import Callback, Init, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
@@ -87,12 +88,12 @@ class NMFAlphaCV(NMFAlphaClassifier):
 
     def __init__(
         self,
-        n_components: Any = "auto",
+        n_components: int | Sequence[int] | str = "auto",
         *,
-        lam: Any = "auto",
-        C: Any = "auto",
-        map_iter: Any = "auto",
-        normalize: Any = "auto",
+        lam: float | Sequence[float] | str = "auto",
+        C: float | Sequence[float] | str = "auto",
+        map_iter: int | Sequence[int | None] | str | None = "auto",
+        normalize: bool | Sequence[bool] | str = "auto",
         output: str = "gram",
         class_weight: ClassWeight = None,
         scoring: str | None = None,
@@ -101,30 +102,33 @@ class NMFAlphaCV(NMFAlphaClassifier):
         cv: int | None = None,
         directions: str | DualSource = "svm",
         multiclass: str = "ovr",
-        direction_C: Any = 1.0,
+        direction_C: float | Sequence[float] | str = 1.0,
         scale: bool = True,
         features: str | None = "hellinger",
         pseudo: str | None = "svm",
-        init: Any = "auto",
+        init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
+        candidates: dict[str, Any] = {
+            "n_components": n_components, "lam": lam, "C": C, "map_iter": map_iter,
+            "normalize": normalize, "direction_C": direction_C,
+        }  # fmt: skip
         super().__init__(
-            n_components, lam=lam, C=C, map_iter=map_iter, normalize=normalize, output=output,
+            **candidates, output=output,
             class_weight=class_weight, scoring=scoring, thresholds=thresholds, rehearse=rehearse,
-            directions=directions, multiclass=multiclass, direction_C=direction_C, scale=scale,
-            features=features, pseudo=pseudo,
-            init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
+            directions=directions, multiclass=multiclass, scale=scale, features=features,
+            pseudo=pseudo, init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
             random_state=random_state, callback=callback, checkpoint=checkpoint,
         )  # fmt: skip
         self.cv = cv
 
-    def fit(self, X: Any, y: Any) -> NMFAlphaCV:
+    def fit(self, X: Samples, y: Targets) -> NMFAlphaCV:
         """Try the candidates on folds of the labeled samples, and fit the best one to all samples.
 
         Parameters

@@ -10,7 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts._types import DEFAULT_LAM, Array, Callback, Matrix, PathStep, Result
+from marginparts._types import (
+    DEFAULT_LAM,
+    Array,
+    Callback,
+    Data,
+    Init,
+    PathStep,
+    Result,
+    Samples,
+    Seed,
+    Targets,
+)
 from marginparts.backends import Backend
 from marginparts.backends._common import column_sums
 from marginparts.checkpoint import Checkpoint, Logbook
@@ -27,7 +38,7 @@ from marginparts.solve.factorize import (
     parts_of,
 )
 from marginparts.svm.class_weights import ClassWeight, check_class_weight
-from marginparts.validation import check_nonnegative, check_rank, is_dask
+from marginparts.validation import check_nonnegative, check_rank
 
 
 class NMFAlpha(PartsTransformer):
@@ -119,8 +130,6 @@ class NMFAlpha(PartsTransformer):
     (361, 16)
     """
 
-    _takes_rows = True
-
     def __init__(
         self,
         n_components: int = 32,
@@ -133,14 +142,14 @@ class NMFAlpha(PartsTransformer):
         features: str | None = None,
         pseudo: str | None = None,
         class_weight: ClassWeight = None,
-        init: Any = "auto",
+        init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         map_iter: int | None = 10,
         output: str = "gram",
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
@@ -164,7 +173,7 @@ class NMFAlpha(PartsTransformer):
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None) -> NMFAlpha:
+    def fit(self, X: Samples, y: Targets | None = None) -> NMFAlpha:
         """Find the parts.
 
         Parameters
@@ -212,7 +221,7 @@ class NMFAlpha(PartsTransformer):
 
     def _fit_trusted(
         self,
-        X: Matrix | OutOfCore,
+        X: Data | OutOfCore,
         labels: Labels | None,
         recipe: Recipe,
         seed: int,
@@ -231,7 +240,7 @@ class NMFAlpha(PartsTransformer):
         self._keep_margins(X, result, () if found is None else found.names)
         return self
 
-    def _keep_margins(self, X: Matrix | OutOfCore, result: Result, names: tuple[str, ...]) -> None:
+    def _keep_margins(self, X: Data | OutOfCore, result: Result, names: tuple[str, ...]) -> None:
         """Keep the margin components and their codes, from which the parts rebuild them."""
         S = self.directions_
         if S is None:
@@ -244,7 +253,7 @@ class NMFAlpha(PartsTransformer):
         self.margin_codes_ = np.asarray(HS) * column_sums(result.V).astype(X.dtype)
 
     def path(
-        self, X: Any, lams: Iterable[float], *, callback: Callback | None = None
+        self, X: Samples, lams: Iterable[float], *, callback: Callback | None = None
     ) -> list[PathStep]:
         """Follow the fitted parts as the weight of the margin components changes.
 
@@ -265,9 +274,9 @@ class NMFAlpha(PartsTransformer):
         """
         check_is_fitted(self)
         lams = [check_nonnegative(lam, "lams") for lam in lams]
-        if is_dask(X) or isinstance(X, Elsewhere):
-            raise ValueError("path needs X in memory, and not rows on disk or on a cluster.")
         X = self._check_data(X, reset=False)
+        if isinstance(X, Elsewhere):
+            raise ValueError("path needs X in memory, and not rows on disk or on a cluster.")
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:
             raise ValueError("path needs the X of a fit with labels: its margin components.")
@@ -281,6 +290,6 @@ class NMFAlpha(PartsTransformer):
             (PathStep(lam, parts_of(result.V)) for lam, result in steps), key=lambda step: step.lam
         )
 
-    def _coefficients(self, X: Matrix) -> Array:
+    def _coefficients(self, X: Data) -> Array:
         X = X.astype(self.components_.dtype, copy=False)
         return map_rows(X, self.components_.T.copy(), self.map_iter, self.backend)

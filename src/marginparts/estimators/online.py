@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginparts._types import DEFAULT_LAM, Array, Matrix
+from marginparts._types import DEFAULT_LAM, Array, Data, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.labels import Labels
@@ -109,7 +110,7 @@ class OnlineNMFAlphaClassifier(
         memory: int = 4096,
         n_iter: int = 5,
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -124,7 +125,7 @@ class OnlineNMFAlphaClassifier(
         self.backend = backend
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> OnlineNMFAlphaClassifier:
+    def fit(self, X: Samples, y: Targets) -> OnlineNMFAlphaClassifier:
         """Forget what was learned, and go once over samples as if they came in a stream.
 
         Parameters
@@ -147,7 +148,9 @@ class OnlineNMFAlphaClassifier(
         self._begin(X, labels, declared=True)
         return self._take(X, labels)
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> OnlineNMFAlphaClassifier:
+    def partial_fit(
+        self, X: Samples, y: Targets | None = None, classes: ArrayLike | None = None
+    ) -> OnlineNMFAlphaClassifier:
         """Learn from the next samples of a stream.
 
         Parameters
@@ -184,7 +187,7 @@ class OnlineNMFAlphaClassifier(
             )
         return self._take(X, labels)
 
-    def _begin(self, X: Matrix, labels: Labels, *, declared: bool) -> None:
+    def _begin(self, X: Data, labels: Labels, *, declared: bool) -> None:
         """Begin an empty stream."""
         self.classes_, self.multilabel_ = labels.classes, labels.multilabel
         self.declared_ = declared
@@ -193,7 +196,7 @@ class OnlineNMFAlphaClassifier(
             sp.csr_array(X), labels.codes, len(labels.classes), seed_of(self.random_state)
         )
 
-    def _take(self, X: Matrix, labels: Labels) -> OnlineNMFAlphaClassifier:
+    def _take(self, X: Data, labels: Labels) -> OnlineNMFAlphaClassifier:
         """Pass samples on to the stream."""
         stream, c = self.stream_, len(labels.classes)
         if c > len(self.classes_):
@@ -225,7 +228,7 @@ class OnlineNMFAlphaClassifier(
                 "stream that has begun; fit anew."
             )
 
-    def _check_data(self, X: Any, *, reset: bool) -> Matrix:
+    def _check_data(self, X: Samples, *, reset: bool) -> Data:
         X = validate_data(
             self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
         )
@@ -264,7 +267,7 @@ class OnlineNMFAlphaClassifier(
     def _n_features_out(self) -> int:
         return int(self._view().V.shape[1])
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Samples) -> Array:
         """Return Z (n, r): the samples expressed in the present parts, see `NMFAlpha.transform`."""
         view = self._view()
         return view.codes(self._check_data(X, reset=False))
@@ -278,7 +281,7 @@ class OnlineNMFAlphaClassifier(
             )
         return view.head
 
-    def _values(self, X: Any) -> Array:
+    def _values(self, X: Samples) -> Array:
         X = self._check_data(X, reset=False)
         return self._head().values(self._view().codes(X))
 

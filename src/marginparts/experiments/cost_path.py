@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
 
 from marginparts.labels import Labels
-from marginparts.svm.head import Head, _line_search, _rows, fit_head
+from marginparts.svm.head import Head, fit_head, line_search, scaled_rows
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -49,7 +49,7 @@ class CostPath:
             if not normalize:
                 squares = row_norms(Z.astype(np.float64), squared=True)
                 self._size = float(np.sqrt(np.mean(squares))) or 1.0
-            rows = np.hstack([_rows(Z, self._size), np.ones((Z.shape[0], 1))])
+            rows = np.hstack([scaled_rows(Z, self._size), np.ones((Z.shape[0], 1))])
             self._tasks = [
                 _Task(rows[task.rows], task.signs) if len(np.unique(task.signs)) == 2 else None
                 for task in labels.tasks()
@@ -109,7 +109,7 @@ class _Task:
             hessian[diagonal] += 1 + 1e-15 * np.trace(hessian)
             step = -cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient)
             change = y * (Z @ step)
-            size = _line_search(w, step, margins, change, costs)
+            size = line_search(w, step, margins, change, costs)
             w, margins = w + size * step, margins + size * change
         self.w = w
         return w

@@ -35,14 +35,14 @@ class Rows:
         the memory.
     """
 
-    X: Any
+    X: sp.csr_array
     codes: NDArray[np.int64]
     duals: Array
     weights: Array
     lots: Array
 
     @classmethod
-    def arrived(cls, X: Any, codes: NDArray[np.int64], c: int) -> Rows:
+    def arrived(cls, X: sp.csr_array, codes: NDArray[np.int64], c: int) -> Rows:
         """Return new rows, of which no learner has heard yet."""
         m = X.shape[0]
         return cls(X, codes, np.zeros((m, c)), np.ones(m), np.ones(m))

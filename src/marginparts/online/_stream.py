@@ -8,9 +8,10 @@ dual-weighted sums, the past's share of the margin components.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array
@@ -105,7 +106,7 @@ class Stream:
     steps: int = 0
 
     @classmethod
-    def begun(cls, X: Any, codes: NDArray[np.int64], c: int, seed: int) -> Stream:
+    def begun(cls, X: sp.csr_array, codes: NDArray[np.int64], c: int, seed: int) -> Stream:
         """Return an empty stream for data like the first rows."""
         nothing = Rows.arrived(X[:0], codes[:0], c)
         W = np.zeros((c, X.shape[1]))
@@ -218,7 +219,7 @@ class _Begun(NamedTuple):
     n_iter: int
 
 
-def _with_unseen(V: Array, X: Any) -> Array:
+def _with_unseen(V: Array, X: sp.csr_array) -> Array:
     """Return V with small, even rows for features that have come up: a zero would stay a zero."""
     unseen = np.flatnonzero(V.sum(axis=1) == 0)
     unseen = unseen[np.isin(unseen, X.indices)]

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Matrix
+from marginparts._types import Array, Data
 from marginparts.backends import Backend
 from marginparts.labels import Labels
 from marginparts.recipe import HeadSpec
@@ -73,7 +73,7 @@ class View:
         )
         return bool(each >= alike)
 
-    def codes(self, X: Matrix) -> Array:
+    def codes(self, X: Data) -> Array:
         """Return Z (n, r) of checked data."""
         H = map_rows(X.astype(self.V.dtype, copy=False), self.V, self.map_iter, self.backend)
         return np.asarray(H @ self.gram_root, dtype=X.dtype)

@@ -23,7 +23,7 @@ from itertools import product
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Callback, Matrix, Progress
+from marginparts._types import Array, Callback, Data, Progress
 from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec, find_directions
 from marginparts.labels import Labels
@@ -71,7 +71,7 @@ class Comparison:
 
 
 def choose(
-    X: Matrix | OutOfCore,
+    X: Data | OutOfCore,
     labels: Labels,
     grid: CandidateGrid,
     recipe: Recipe,
@@ -128,7 +128,7 @@ def choose(
 
 def _run(
     race: Race,
-    X: Matrix | OutOfCore,
+    X: Data | OutOfCore,
     labels: Labels,
     recipe: Recipe,
     seed: int,
@@ -165,7 +165,7 @@ def _run(
 
 
 def _margins(
-    X: Matrix, labels: Labels, spec: DirectionSpec, seed: int
+    X: Data, labels: Labels, spec: DirectionSpec, seed: int
 ) -> Callable[[float], sp.csr_array]:
     """Return a function that finds S for a cost of the SVMs behind it, once for each."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.labels import Labels
 from marginparts.scores import quality
 from marginparts.svm.class_weights import ClassWeight
@@ -82,7 +82,7 @@ class Fold(NamedTuple):
         """The labels of the hidden rows."""
         return self.labels.take(self.hidden)
 
-    def values(self, Z: Any, C: float, *, normalize: bool = True) -> Array:
+    def values(self, Z: Data, C: float, *, normalize: bool = True) -> Array:
         """Train an SVM on the labels left; return its decision values (hidden, p).
 
         Parameters
@@ -97,7 +97,7 @@ class Fold(NamedTuple):
         )
         return head.values(Z[np.searchsorted(rows, self.hidden)])
 
-    def score(self, Z: Any, C: float, *, normalize: bool = True) -> float:
+    def score(self, Z: Data, C: float, *, normalize: bool = True) -> float:
         """Return how well the hidden labels are predicted."""
         return self.quality(self.values(Z, C, normalize=normalize))
 

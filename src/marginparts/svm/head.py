@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
 
-from marginparts._types import Array, Matrix
+from marginparts._types import Array, Data
 from marginparts.backends._common import inverse_or_zero, safe_ratio
 from marginparts.labels import Labels
 from marginparts.svm.class_weights import ClassWeight, row_weights, task_weights
@@ -40,12 +40,12 @@ class Head(NamedTuple):
     intercept: Vector
     size: float | None = None
 
-    def values(self, Z: Matrix) -> Vector:
+    def values(self, Z: Data) -> Vector:
         """Return decision values (n, p)."""
-        return np.asarray(_rows(Z, self.size) @ self.coef.T + self.intercept)
+        return np.asarray(scaled_rows(Z, self.size) @ self.coef.T + self.intercept)
 
 
-def _rows(Z: Matrix, size: float | None) -> Matrix:
+def scaled_rows(Z: Data, size: float | None) -> Data:
     """Scale rows to length 1 each, or all by one size: C then means the same for any data."""
     rows = Z.astype(np.float64)
     if size is not None:
@@ -57,7 +57,7 @@ def _rows(Z: Matrix, size: float | None) -> Matrix:
 
 
 def fit_head(
-    Z: Matrix,
+    Z: Data,
     labels: Labels,
     C: float,
     *,
@@ -89,12 +89,12 @@ def fit_head(
     size = None
     if not normalize:
         size = float(np.sqrt(np.mean(row_norms(Z.astype(np.float64), squared=True)))) or 1.0
-    rows = _rows(Z, size)
+    rows = scaled_rows(Z, size)
     fit = _fit_labels if labels.multilabel else _fit_classes
     return fit(rows, labels, C, class_weight, seed)._replace(size=size)
 
 
-def _fit_classes(Z: Matrix, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
+def _fit_classes(Z: Data, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
     """One SVM for two classes, one a class for more."""
     present, codes = np.unique(labels.codes, return_inverse=True)
     if len(present) < 2:  # there is nothing to tell apart
@@ -121,7 +121,7 @@ def _constant(labels: Labels, present: NDArray[np.int64], r: int) -> Head:
     return Head(np.zeros((len(labels.classes), r)), intercept)
 
 
-def _fit_labels(Z: Matrix, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
+def _fit_labels(Z: Data, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
     """One SVM a label; a label that all or none of the samples have is always or never given."""
     coef = np.zeros((len(labels.classes), Z.shape[1]))
     intercept = np.full(len(labels.classes), -1.0)
@@ -135,7 +135,7 @@ def _fit_labels(Z: Matrix, labels: Labels, C: float, class_weight: ClassWeight, 
     return Head(coef, intercept)
 
 
-def _svms(Z: Matrix, signs: list[Vector], cost: Vector, seed: int) -> Head:
+def _svms(Z: Data, signs: list[Vector], cost: Vector, seed: int) -> Head:
     """Train one SVM for each sign of the rows, the intercept penalized like a weight."""
     if not sp.issparse(Z) and Z.shape[1] <= _FEW_COLUMNS:
         Z = np.hstack([Z, np.ones((Z.shape[0], 1))])
@@ -194,12 +194,12 @@ def squared_hinge_weights(Z: Array, y: Vector, C: float | Vector) -> Vector:
         hessian[np.diag_indices_from(hessian)] += np.finfo(float).eps * np.trace(hessian)
         step = -cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient)
         change = y * (Z @ step)
-        size = _line_search(w, step, margins, change, C)
+        size = line_search(w, step, margins, change, C)
         w, margins = w + size * step, margins + size * change
     return w
 
 
-def _line_search(w: Vector, step: Vector, margins: Vector, change: Vector, C: Vector) -> float:
+def line_search(w: Vector, step: Vector, margins: Vector, change: Vector, C: Vector) -> float:
     """Return the best multiple of a step: the zero of a slope that rises in straight pieces."""
     low, high, size = 0.0, np.inf, 1.0
     ahead, curve = float(w @ step), float(step @ step)
