@@ -68,7 +68,7 @@ class LabeledKFold:
         Parameters
         ----------
         X : array-like of n rows
-            Not looked at.
+            Not used.
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
             no label applies.

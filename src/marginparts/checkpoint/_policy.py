@@ -32,10 +32,10 @@ class Checkpoint:
     >>> X = np.random.default_rng(0).random((20, 10))
     >>> path = os.path.join(tempfile.mkdtemp(), "fit.ckpt")
     >>> seen = []
-    >>> def look(progress):
+    >>> def watch(progress):
     ...     seen.append(os.path.exists(path))
     >>> result = nmf_alpha(
-    ...     X, 3, random_state=0, callback=look, checkpoint=Checkpoint(path, every_iterations=5)
+    ...     X, 3, random_state=0, callback=watch, checkpoint=Checkpoint(path, every_iterations=5)
     ... )
     >>> seen[-1], os.path.exists(path)  # there while the fit ran, and removed when it was complete
     (True, False)

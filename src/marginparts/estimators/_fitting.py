@@ -72,7 +72,7 @@ def fit_classifier(
     n_splits : int or None
         Folds; None for as many as suit the labels.
     """
-    # what cannot be meant is refused before the data is looked at
+    # wrong parameters are refused before the data is read
     given = _given(model, several=several)
     comparison = Comparison(model.scoring, model.thresholds, model.rehearse, n_splits)
     recipe = _recipe(model)

@@ -43,12 +43,32 @@ _TO_THE_OPTIMUM = 1000
 class _SquaredLossParts(PartsTransformer):
     """A factorization with the squared loss: its checks, its start and its map."""
 
-    init: Init
-    solver: str
-    max_iter: int
-    tol: float
-    random_state: Seed
-    callback: Callback | None
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        init: Init = "auto",
+        solver: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        map_iter: int | None = 50,
+        output: str = "gram",
+        backend: str | Backend = "auto",
+        random_state: Seed = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.map_iter = map_iter
+        self.output = output
+        self.backend = backend
+        self.random_state = random_state
+        self.callback = callback
+        self.checkpoint = checkpoint
 
     def _check_data(self, X: Samples, *, reset: bool) -> Data:
         X = check_data(self, X, reset=reset)
@@ -161,18 +181,12 @@ class SemiSupervisedNMF(_SquaredLossParts):
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(
+            n_components, init=init, solver=solver, max_iter=max_iter, tol=tol, map_iter=map_iter,
+            output=output, backend=backend, random_state=random_state, callback=callback,
+            checkpoint=checkpoint,
+        )  # fmt: skip
         self.lam = lam
-        self.init = init
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.map_iter = map_iter
-        self.output = output
-        self.backend = backend
-        self.random_state = random_state
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def fit(self, X: Samples, y: Targets | None = None) -> SemiSupervisedNMF:
         """Find the parts.
@@ -254,33 +268,6 @@ class ConstrainedNMF(_SquaredLossParts):
     >>> ConstrainedNMF(2, random_state=0).fit(X, [0, -1, 1]).transform(X).shape
     (3, 2)
     """
-
-    def __init__(
-        self,
-        n_components: int = 32,
-        *,
-        init: Init = "auto",
-        solver: str = "auto",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        map_iter: int | None = 50,
-        output: str = "gram",
-        backend: str | Backend = "auto",
-        random_state: Seed = None,
-        callback: Callback | None = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.map_iter = map_iter
-        self.output = output
-        self.backend = backend
-        self.random_state = random_state
-        self.callback = callback
-        self.checkpoint = checkpoint
 
     def fit(self, X: Samples, y: Targets | None = None) -> ConstrainedNMF:
         """Find the parts.

@@ -108,14 +108,14 @@ class NMFAlpha(PartsTransformer):
     classes_ : array
         The labels seen.
     loss_curve_ : array
-        The loss at the start and at each look after it.
+        The loss at the start and at each evaluation after it.
     n_iter_ : int
     stop_ : Stop
         Why the fit ended; ``str(stop_)`` is a sentence.
     solver_ : str
         The solver used.
     history_ : list of Check
-        Iteration, loss, seconds, residual and nonzeros at each look.
+        Iteration, loss, seconds, residual and nonzeros at each evaluation of the loss.
     n_features_in_ : int
 
     Examples
@@ -247,7 +247,7 @@ class NMFAlpha(PartsTransformer):
             S = sp.csr_array((X.shape[0], 0), dtype=X.dtype)
         self.margin_names_ = np.array(names, dtype=str)
         self.margin_components_ = margin_components(S, X) if result.XS is None else result.XS
-        # only labeled rows of H are looked at: it may be on disk, or on a cluster
+        # only labeled rows of H are read: it may be on disk, or on a cluster
         known = np.flatnonzero(np.diff(S.indptr))
         HS = S[known].T @ np.asarray(result.H[known])
         self.margin_codes_ = np.asarray(HS) * column_sums(result.V).astype(X.dtype)

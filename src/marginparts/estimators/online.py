@@ -141,7 +141,7 @@ class OnlineNMFAlphaClassifier(
         OnlineNMFAlphaClassifier
             The fitted estimator.
         """
-        self._spec()  # refuses what cannot be meant before the data is looked at
+        self._spec()  # wrong parameters are refused before the data is read
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
         labels = self._check_labels(y, X.shape[0])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import product
@@ -105,7 +105,7 @@ def choose(
     Choice
         The rank with the best codes wins. At that rank, among candidates that cannot be told from
         the best (one standard error), the one nearest the defaults does: with few labels the best
-        score is mostly luck.
+        score is mostly chance.
     """
     default = default_for(labels)
     if not comparison.rehearse and all(len(candidates) == 1 for candidates in grid):
@@ -301,11 +301,11 @@ class Race:
             return Choice(self.grid.fallback(self.default), {})
         # in a fold that was cut short, the small ranks are ahead of the others by a score
         whole = max(1, min(len(self.codes[c]) for c in self.running))
-        best = self._pick(list(range(whole)))
+        best = self._pick(range(whole))
         seen = self.folds[: len(self.codes[best.codes])]
         for svm in product(self.grid.normalize, self.grid.C):
             setting = Setting.of(best.codes, svm)
-            scores[setting] = [self._score(setting, k) for k in range(len(seen))]
+            scores[setting] = self._scores(setting, range(len(seen)))
         held_out = HeldOut(
             np.concatenate([fold.hidden for fold in seen]),
             np.concatenate([self._values(best, k) for k in range(len(seen))]),
@@ -315,15 +315,20 @@ class Race:
         )
         return Choice(best, scores, held_out, honest)
 
-    def _pick(self, folds: list[int]) -> Setting:
+    def _pick(self, folds: Iterable[int]) -> Setting:
         """Choose on some folds: the best rank, then its codes, then the SVM on them."""
-        known = [s for s in self.scores if s.codes in self.running and self.codes[s.codes]]
-        scores = {setting: [self._score(setting, k) for k in folds] for setting in known}
+        scores = {}
+        for setting in self.scores:
+            if setting.codes in self.running and self.codes[setting.codes]:
+                scores[setting] = self._scores(setting, folds)
         top = max(scores, key=lambda s: float(np.mean(scores[s])))
         at_rank = {s: v for s, v in scores.items() if s.n_components == top.n_components}
         codes = best_of(at_rank, self.default).codes
-        on_codes = [Setting.of(codes, svm) for svm in product(self.grid.normalize, self.grid.C)]
-        return best_of({s: [self._score(s, k) for k in folds] for s in on_codes}, self.default)
+        on_codes = {}
+        for svm in product(self.grid.normalize, self.grid.C):
+            setting = Setting.of(codes, svm)
+            on_codes[setting] = self._scores(setting, folds)
+        return best_of(on_codes, self.default)
 
     def _values(self, setting: Setting, k: int) -> Array:
         """Return what a setting says of the hidden labels of a fold."""
@@ -332,7 +337,10 @@ class Race:
             self._said[setting, k] = fold.values(Z, setting.C, normalize=setting.normalize)
         return self._said[setting, k]
 
-    def _score(self, setting: Setting, k: int) -> float:
-        """Return how good that is."""
-        known = self.scores.get(setting, [])
-        return known[k] if k < len(known) else self.folds[k].quality(self._values(setting, k))
+    def _scores(self, setting: Setting, folds: Iterable[int]) -> list[float]:
+        """Return how good that is in some folds."""
+        known, found = self.scores.get(setting, []), []
+        for k in folds:
+            scored = k < len(known)
+            found.append(known[k] if scored else self.folds[k].quality(self._values(setting, k)))
+        return found

@@ -8,6 +8,7 @@ within the margin: several times faster than a general solver, and exact.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
 from marginparts.backends._common import inverse_or_zero, safe_ratio
-from marginparts.labels import Labels
-from marginparts.svm.class_weights import ClassWeight, row_weights, task_weights
+from marginparts.labels import BinaryTask, Labels
+from marginparts.svm.class_weights import ClassWeight, task_weights
 
 Vector = NDArray[np.float64]
 
@@ -89,76 +90,62 @@ def fit_head(
     size = None
     if not normalize:
         size = float(np.sqrt(np.mean(row_norms(Z.astype(np.float64), squared=True)))) or 1.0
-    rows = scaled_rows(Z, size)
-    fit = _fit_labels if labels.multilabel else _fit_classes
-    return fit(rows, labels, C, class_weight, seed)._replace(size=size)
+    rows, r = scaled_rows(Z, size), Z.shape[1]
+    newton = not sp.issparse(rows) and r <= _FEW_COLUMNS
+    if newton:
+        rows = np.hstack([rows, np.ones((rows.shape[0], 1))])
+    tasks = labels.tasks() if labels.multilabel else _class_tasks(labels)
+    W = np.zeros((len(tasks), r + 1))
+    for w, task in zip(W, tasks, strict=True):
+        if len(np.unique(task.signs)) < 2:  # what all samples have is always given, or never
+            w[-1] = task.signs[0] if len(task.signs) else -1.0
+            continue
+        some = rows if len(task.rows) == rows.shape[0] else rows[task.rows]
+        cost = C * task_weights(task, labels, class_weight)
+        solve = squared_hinge_weights if newton else partial(_liblinear_weights, seed=seed)
+        w[:] = solve(some, task.signs, cost)
+    head = Head(np.ascontiguousarray(W[:, :-1]), np.ascontiguousarray(W[:, -1]), size)
+    return head if labels.multilabel or len(labels.classes) == 2 else _of_all_classes(head, labels)
 
 
-def _fit_classes(Z: Data, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
-    """One SVM for two classes, one a class for more."""
-    present, codes = np.unique(labels.codes, return_inverse=True)
-    if len(present) < 2:  # there is nothing to tell apart
-        return _constant(labels, present, Z.shape[1])
-    positive = [codes == 1] if len(present) == 2 else [codes == k for k in range(len(present))]
-    cost = C * row_weights(labels, class_weight)
-    svm = _svms(Z, [np.where(mask, 1.0, -1.0) for mask in positive], cost, seed)
-    if len(labels.classes) == 2:
-        return svm
-    coef = np.zeros((len(labels.classes), Z.shape[1]))
+def _class_tasks(labels: Labels) -> list[BinaryTask]:
+    """One question for two classes, one a class for more; over all rows, which are labeled."""
+    present = np.arange(2) if len(labels.classes) == 2 else np.unique(labels.codes)
+    positive = present if len(present) > 2 else present[-1:]
+    rows = np.arange(len(labels.codes))
+    return [BinaryTask(str(k), rows, np.where(labels.codes == k, 1.0, -1.0)) for k in positive]
+
+
+def _of_all_classes(head: Head, labels: Labels) -> Head:
+    """Return a head with a row for each class; one without a labeled row is never predicted."""
+    present = np.unique(labels.codes)
+    coef = np.zeros((len(labels.classes), head.coef.shape[1]))
     intercept = np.full(len(labels.classes), -np.inf)
     if len(present) == 2:  # one hyperplane speaks for both
-        svm = Head(np.concatenate([-svm.coef, svm.coef]), np.repeat(svm.intercept, 2) * (-1, 1))
-    coef[present], intercept[present] = svm.coef, svm.intercept
-    return Head(coef, intercept)
+        coef[present] = np.concatenate([-head.coef, head.coef])
+        intercept[present] = np.repeat(head.intercept, 2) * (-1, 1)
+    elif len(present) == 1:  # there is nothing to tell apart
+        intercept[present] = 0.0
+    else:
+        coef[present], intercept[present] = head.coef, head.intercept
+    return Head(coef, intercept, head.size)
 
 
-def _constant(labels: Labels, present: NDArray[np.int64], r: int) -> Head:
-    """Return a head that always says the one class that is known."""
-    if len(labels.classes) == 2:
-        return Head(np.zeros((1, r)), np.where(present == 1, 1.0, -1.0)[:1])
-    intercept = np.full(len(labels.classes), -np.inf)
-    intercept[present] = 0.0
-    return Head(np.zeros((len(labels.classes), r)), intercept)
-
-
-def _fit_labels(Z: Data, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
-    """One SVM a label; a label that all or none of the samples have is always or never given."""
-    coef = np.zeros((len(labels.classes), Z.shape[1]))
-    intercept = np.full(len(labels.classes), -1.0)
-    for k, task in enumerate(labels.tasks()):
-        if len(np.unique(task.signs)) == 2:
-            cost = C * task_weights(task, labels, class_weight)
-            svm = _svms(Z[task.rows], [task.signs], cost, seed)
-            coef[k], intercept[k] = svm.coef[0], svm.intercept[0]
-        elif len(task.signs):
-            intercept[k] = task.signs[0]
-    return Head(coef, intercept)
-
-
-def _svms(Z: Data, signs: list[Vector], cost: Vector, seed: int) -> Head:
-    """Train one SVM for each sign of the rows, the intercept penalized like a weight."""
-    if not sp.issparse(Z) and Z.shape[1] <= _FEW_COLUMNS:
-        Z = np.hstack([Z, np.ones((Z.shape[0], 1))])
-        W = np.stack([squared_hinge_weights(Z, y, cost) for y in signs])
-        return Head(W[:, :-1], W[:, -1])
+def _liblinear_weights(Z: Data, y: Vector, cost: Vector, *, seed: int) -> Vector:
+    """Train one SVM; return its weights and its intercept, which is penalized like a weight."""
     from sklearn.svm import LinearSVC
 
     if sp.issparse(Z):  # LIBLINEAR knows 32-bit indices only
         csr, dtype = sp.csr_array(Z), np.int32
         arrays = (csr.data, csr.indices.astype(dtype), csr.indptr.astype(dtype))
         Z = sp.csr_array(arrays, shape=csr.shape)
-    svms = []
-    for y in signs:
-        # the primal solver is the steadier one when there are more samples than columns
-        dual = Z.shape[0] < Z.shape[1]
-        tol = 1e-3 if dual else 1e-2
-        C = float(np.max(cost))
-        svm = LinearSVC(C=C, dual=dual, tol=tol, max_iter=10_000, random_state=seed)
-        svms.append(svm.fit(Z, y, sample_weight=cost / C))
-    return Head(
-        np.concatenate([svm.coef_ for svm in svms]),
-        np.concatenate([np.atleast_1d(svm.intercept_) for svm in svms]),
-    )
+    # the primal solver is the steadier one when there are more samples than columns
+    dual = Z.shape[0] < Z.shape[1]
+    C = float(np.max(cost))
+    svm = LinearSVC(
+        C=C, dual=dual, tol=1e-3 if dual else 1e-2, max_iter=10_000, random_state=seed
+    ).fit(Z, y, sample_weight=cost / C)
+    return np.append(svm.coef_.ravel(), svm.intercept_)
 
 
 def squared_hinge_weights(Z: Array, y: Vector, C: float | Vector) -> Vector:
