@@ -129,7 +129,7 @@ def test_a_fit_on_a_gpu_goes_on_to_the_same_bits(name, kind, path, crash_after):
 
 
 def test_a_rise_that_was_taken_back_is_remembered(path, crash_after):
-    options = {"S": S, "solver": "cd", "max_iter": 90, "tol": 0, "random_state": 0}
+    options = {"S": S, "lam": 1.0, "solver": "cd", "max_iter": 90, "tol": 0, "random_state": 0}
     whole = nmf_alpha(SPARSE, 6, **options)
     rises = sorted({*range(91)} - {check.iteration for check in whole.history})
     assert rises, "no step was taken back; the test needs other data"
@@ -235,7 +235,7 @@ def begun(path, crash_after, monkeypatch):
         ({"X": SPARSE}, "with another X;"),
         ({"S": 2 * S}, "with another S;"),
         ({"S": None}, "with another S;"),
-        ({"lam": 3.0}, r"with lam=1.0 \(here 3.0\);"),
+        ({"lam": 1.0}, r"with lam=3.0 \(here 1.0\);"),
         ({"n_components": 4}, r"with n_components=3 \(here 4\);"),
         ({"init": "nndsvda"}, r"with init='random' \(here 'nndsvda'\);"),
         ({"solver": "mu"}, r"with solver='auto' \(here 'mu'\);"),

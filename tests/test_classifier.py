@@ -444,7 +444,7 @@ def test_the_papers_classifier_tunes_its_weight_and_its_costs():
     model = NMFAlphaCV.paper((3,), max_iter=5, cv=2, random_state=0).fit(X, y)
     assert {setting.lam for setting in model.selection_} == set(LAM_GRID_UNSCALED)
     assert {setting.direction_C for setting in model.selection_} == set(DIRECTION_GRID_UNSCALED)
-    assert model.direction_C_ == model.parts_.C
+    assert model.direction_C_ == model.parts_.direction_C
     assert model.map_iter_ is None
     assert model.score(X[45:], truth[45:]) > 0.6
 

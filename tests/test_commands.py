@@ -438,7 +438,7 @@ def test_next_names_unlabeled_rows_that_are_in_doubt_and_spread_over_the_parts(f
     sureness = np.abs(values[30:, 0] - values[30:, 1])
     least = 31 + int(sureness.argmin())
     assert least in [suggestion["row"] for suggestion in found]
-    used = fit.classifier.parts_.coefficients(fit.prepare(TEXTS[30:])).argmax(axis=1)
+    used = fit.classifier.parts_._coefficients(fit.prepare(TEXTS[30:])).argmax(axis=1)
     assert {s["part"] for s in found} == set(used + 1)
 
 

@@ -86,7 +86,7 @@ def test_a_hard_problem_is_solved_to_the_end():
 def test_columns_are_all_plus_then_all_minus(kind, multiclass):
     """Eq. 17: column t holds positives of classifier t alone, column p + t its negatives."""
     X, y = data(4)
-    S = directions(KINDS[kind](X), y, source="class", scale=False, multiclass=multiclass)
+    S = directions(KINDS[kind](X), y, directions="class", scale=False, multiclass=multiclass)
     tasks = questions(y, multiclass)
     p = len(tasks)
     for t, (rows, k) in enumerate(tasks):
@@ -108,7 +108,7 @@ def test_every_label_of_multilabel_data_has_its_own_classifier_over_its_known_en
     Y = (y[:, None] == np.arange(3)).astype(int)
     Y[y == -1] = -1
     Y[0] = [1, -1, 0]  # one entry unknown
-    S = directions(X, Y, source="class", scale=False)
+    S = directions(X, Y, directions="class", scale=False)
     plus, minus = S[:, :3], S[:, 3:]
     assert_array_equal(plus, Y == 1)
     assert_array_equal(minus, Y == 0)
@@ -130,7 +130,7 @@ def test_unlabeled_rows_are_zero_and_all_entries_nonnegative():
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 def test_scaled_columns_share_the_mass_of_x(kind, source, multiclass):
     X, y = data(3)
-    S = directions(KINDS[kind](X), y, source=source, multiclass=multiclass)
+    S = directions(KINDS[kind](X), y, directions=source, multiclass=multiclass)
     assert_allclose((S.T @ X).sum(axis=1), X.sum() / S.shape[1], rtol=1e-10)
 
 
@@ -160,7 +160,7 @@ def test_s_has_the_type_of_x():
 def test_same_seed_same_s():
     X, y = data(3)
     for source in ("svm", "perceptron"):
-        one, two = (directions(X, y, source=source, random_state=5) for _ in range(2))
+        one, two = (directions(X, y, directions=source, random_state=5) for _ in range(2))
         assert_array_equal(one, two)
 
 
@@ -204,7 +204,7 @@ def test_perceptron_coefficients_are_mistake_counts_of_a_separating_hyperplane()
     rng = np.random.default_rng(0)
     y = np.arange(40) % 2
     X = rng.random((40, 6)) + 3 * (y[:, None] == np.arange(6) % 2)
-    S = directions(X, y, source="perceptron", scale=False)
+    S = directions(X, y, directions="perceptron", scale=False)
     assert_array_equal(S, np.round(S))
     assert S.sum() >= 2
     assert_array_equal(X @ weights(X, S)[:, 0] > 0, y == 1)  # no mistakes are left
@@ -212,8 +212,8 @@ def test_perceptron_coefficients_are_mistake_counts_of_a_separating_hyperplane()
 
 def test_averaged_mistakes_weigh_less():
     X, y = data()
-    counts = directions(X, y, source="perceptron", scale=False)
-    averaged = directions(X, y, source="averaged-perceptron", scale=False)
+    counts = directions(X, y, directions="perceptron", scale=False)
+    averaged = directions(X, y, directions="averaged-perceptron", scale=False)
     assert_array_equal(counts > 0, averaged > 0)
     assert (averaged <= counts).all()
     assert averaged.sum() < counts.sum()
@@ -221,14 +221,14 @@ def test_averaged_mistakes_weigh_less():
 
 def test_passive_aggressive_steps_are_bounded_by_c():
     X, y = data()
-    S = directions(X, y, source="pa", scale=False, C=1e-3)
+    S = directions(X, y, directions="pa", scale=False, C=1e-3)
     assert S.max() <= 10 * 1e-3 + 1e-12  # ten passes
     assert S.max() > 0
 
 
 def test_class_sums_have_all_coefficients_one():
     X, y = data()
-    S = directions(X, y, source="class", scale=False)
+    S = directions(X, y, directions="class", scale=False)
     assert_array_equal(S, np.stack([y == 1, y == 0], axis=1))
 
 
@@ -240,7 +240,7 @@ def test_your_own_source_sees_the_labeled_rows_and_their_signs():
         seen.append((features.toarray(), signs))
         return np.arange(1.0, 1 + len(signs))
 
-    S = directions(X, y, source=source, scale=False)
+    S = directions(X, y, directions=source, scale=False)
     rows = np.flatnonzero(y >= 0)
     assert len(seen) == 3
     for k, (features, signs) in enumerate(seen):
@@ -256,8 +256,8 @@ def test_your_own_source_sees_the_labeled_rows_and_their_signs():
 )
 def test_coefficients_that_cannot_be_are_refused(alpha):
     X, y = data()
-    with pytest.raises(ValueError, match="source must return 40 finite coefficients"):
-        margin_directions(X, y, source=lambda features, signs: alpha(len(signs)))
+    with pytest.raises(ValueError, match="directions must return 40 finite coefficients"):
+        margin_directions(X, y, directions=lambda features, signs: alpha(len(signs)))
 
 
 # --- What the classifiers see --------------------------------------------------------------------
@@ -317,7 +317,7 @@ def clusters(classes, seed=0, each=20):
 @pytest.mark.parametrize("classes", [2, 3])
 def test_the_surest_half_of_each_class_enters_with_its_predicted_label(pseudo, classes):
     X, truth, y = clusters(classes)
-    S = directions(X, y, source="class", scale=False, pseudo=pseudo)
+    S = directions(X, y, directions="class", scale=False, pseudo=pseudo)
     for k in range(classes):
         positive = S[:, 0 if classes == 2 else k] > 0
         entered = np.flatnonzero(positive & (y == -1))
@@ -325,7 +325,7 @@ def test_the_surest_half_of_each_class_enters_with_its_predicted_label(pseudo, c
             entered = np.flatnonzero((S[:, 1] > 0) & (y == -1))
         assert len(entered) == 8  # half of the sixteen that are unlabeled
         assert_array_equal(truth[entered], k)
-    plain = directions(X, y, source="class", scale=False)
+    plain = directions(X, y, directions="class", scale=False)
     assert_array_equal(S[y >= 0], plain[y >= 0])  # what is known stays
 
 
@@ -334,7 +334,7 @@ def test_pseudo_labels_of_multilabel_data_fill_each_label_apart(pseudo):
     X, truth, y = clusters(3)
     Y = (truth[:, None] == np.arange(3)).astype(int)
     Y[y == -1] = -1
-    S = directions(X, Y, source="class", scale=False, pseudo=pseudo)
+    S = directions(X, Y, directions="class", scale=False, pseudo=pseudo)
     for k in range(3):
         entered = (S[:, k] > 0) & (y == -1)
         assert entered.any()
@@ -346,7 +346,7 @@ def test_a_label_that_cannot_be_learned_does_not_silence_the_pseudo_labels_of_th
     Y = np.stack([truth == 1, np.zeros(len(truth))], axis=1).astype(int)  # nobody has the second
     Y[y == -1] = -1
     with pytest.warns(UserWarning, match="Left out 1 of 2 classifiers"):
-        S = directions(X, Y, source="class", scale=False, pseudo="svm")
+        S = directions(X, Y, directions="class", scale=False, pseudo="svm")
     assert S[y == -1].sum() > 0
 
 

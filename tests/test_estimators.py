@@ -282,7 +282,7 @@ def test_one_direction_a_pair_is_an_option():
 @pytest.mark.parametrize("source", ["svm", "perceptron", "averaged-perceptron", "pa", "class"])
 def test_directions_come_from_the_source_asked_for(source):
     model = make(NMFAlpha, directions=source).fit(X, Y)
-    expected = margin_directions(X, Y, source=source, random_state=0)
+    expected = margin_directions(X, Y, directions=source, random_state=0)
     assert_allclose(model.directions_.toarray(), expected.toarray())
 
 

@@ -10,9 +10,8 @@ from sklearn.svm import LinearSVC
 from marginparts import NMFAlphaClassifier, NMFAlphaCV, TransductiveSVM
 from marginparts.labels import encode_labels
 from marginparts.scores import quality
-from marginparts.svm._newton import squared_hinge_weights
 from marginparts.svm.class_weights import task_weights
-from marginparts.svm.head import fit_head
+from marginparts.svm.head import fit_head, squared_hinge_weights
 from marginparts.svm.thresholds import choose_thresholds
 
 

@@ -8,8 +8,7 @@ from sklearn.svm import LinearSVC
 
 from marginparts.labels import Labels, encode_labels
 from marginparts.svm import head as linear_head
-from marginparts.svm._newton import squared_hinge_weights
-from marginparts.svm.head import fit_head
+from marginparts.svm.head import fit_head, squared_hinge_weights
 
 
 def problem(n, q, seed, noise=0.5):

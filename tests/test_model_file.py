@@ -11,6 +11,7 @@ import sys
 import zipfile
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
 
 from marginparts import estimators
@@ -908,3 +909,18 @@ def assert_skops_keeps(model, X):
     data = skops.dumps(model)
     back = skops.loads(data, trusted=skops.get_untrusted_types(data=data))
     assert same(back.decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize("name", ["parts", "classifier", "stream"])
+def test_a_file_from_before_its_parameters_were_renamed_still_says_the_same(name):
+    """The files were written when `direction_C` was `C` and a stream's `pseudo` a bool."""
+    folder = Path(__file__).parent / "old_models"
+    with np.load(folder / "said.npz") as said:
+        X, expected = said["X"], said[name]
+    model = load(folder / f"{name}.model")
+    found = model.transform(X) if name == "parts" else model.decision_function(X)
+    assert_allclose(found, expected, rtol=1e-6)
+    if name == "stream":
+        assert model.pseudo == "pa"
+    else:
+        assert (model if name == "parts" else model.parts_).direction_C == 0.5

@@ -20,9 +20,10 @@ from marginparts.directions import hellinger
 from marginparts.labels import Labels
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.losses.stream import StreamProblem
-from marginparts.online import Rows, Settings, Stream
+from marginparts.online import Rows, Stream, StreamSpec
 from marginparts.online._learner import directions_of, learn, signs_of
 from marginparts.online._past import scaled_margins, statistics
+from marginparts.recipe import HeadSpec, MapSpec
 from marginparts.solve.factorize import factorize, parts_of, start_from
 from marginparts.solve.loop import minimize
 from marginparts.solve.map import map_rows
@@ -62,10 +63,10 @@ def hide(y, every=3):
 
 def settings(**options):
     given = {
-        "n_components": 4, "lam": 1.0, "C": 1.0, "map_iter": 5, "normalize": True, "pseudo": False,
+        "n_components": 4, "lam": 1.0, "map": MapSpec(5), "head": HeadSpec(1.0), "pseudo": None,
         "half_life": None, "batch_size": 50, "memory": 80, "n_iter": 3, "backend": "reference",
     }  # fmt: skip
-    return Settings(**{**given, **options})
+    return StreamSpec(**{**given, **options})
 
 
 def in_batches(model, X, y, sizes):
@@ -231,7 +232,7 @@ def test_the_surest_unlabeled_rows_take_part_and_the_others_do_not():
     rows = Rows.arrived(sp.csr_array(X), hide(truth, 4), 2)
     duals, W = learn(rows, np.zeros((2, D)), np.arange(80))
     rows = replace(rows, duals=duals)
-    plain, more = (directions_of(rows, W, pseudo).toarray() for pseudo in (False, True))
+    plain, more = (directions_of(rows, W, pseudo=pseudo).toarray() for pseudo in (False, True))
     assert_array_equal(plain[rows.labeled], more[rows.labeled])
     assert not plain[~rows.labeled].any()
     taken = more[~rows.labeled].any(axis=1)

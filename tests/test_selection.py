@@ -7,12 +7,20 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from marginparts import selection
+from marginparts.directions import DirectionSpec
 from marginparts.labels import encode_labels
-from marginparts.recipe import Recipe
-from marginparts.selection import DEFAULT, Grid, Setting, _choosing, choose, folds
+from marginparts.recipe import Recipe, RunSpec
+from marginparts.selection import DEFAULT, CandidateGrid, Comparison, Setting, folds
 from marginparts.selection.folds import labeled_folds
 
-SMALL = Grid((3,), lam=(1.0, 10.0), map_iter=(5, 15), normalize=(True,), C=(0.1, 1.0, 10.0))
+SMALL = CandidateGrid(
+    (3,), lam=(1.0, 10.0), map_iter=(5, 15), normalize=(True,), C=(0.1, 1.0, 10.0)
+)
+
+
+def choose(X, labels, grid, recipe=None, comparison=None, **options):
+    recipe, comparison = recipe or Recipe(), comparison or Comparison()
+    return selection.choose(X, labels, grid, recipe, comparison, **options)
 
 
 def two_blocks(n=40, labeled=20):
@@ -116,22 +124,22 @@ def test_hidden_labels_never_reach_the_directions():
         seen.append(len(signs))
         return np.ones(len(signs))
 
-    choose(X, encode_labels(y), SMALL, Recipe(source))
+    choose(X, encode_labels(y), SMALL, Recipe(DirectionSpec(source)))
     assert seen == [16] * 5  # of twenty, each fold hides four
 
 
 def test_nothing_is_tried_when_nothing_is_left_to_choose(monkeypatch):
     monkeypatch.setattr(Recipe, "parts", lambda *args, **kwargs: pytest.fail("tried"))
     X, y = two_blocks()
-    grid = Grid((5,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
-    choice = choose(X, encode_labels(y), grid, rehearse=False)
+    grid = CandidateGrid((5,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
+    choice = choose(X, encode_labels(y), grid, comparison=Comparison(rehearse=False))
     assert choice.best == Setting(5, 7.0, 9, False, 0.3)
     assert choice.held_out is None
 
 
 def test_hidden_labels_are_predicted_even_when_nothing_is_left_to_choose():
     X, y = two_blocks()
-    grid = Grid((3,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
+    grid = CandidateGrid((3,), lam=(7.0,), map_iter=(9,), normalize=(False,), C=(0.3,))
     choice = choose(X, encode_labels(y), grid)
     assert choice.best == Setting(3, 7.0, 9, False, 0.3)
     assert_array_equal(np.sort(choice.held_out.rows), np.flatnonzero(y >= 0))
@@ -140,17 +148,17 @@ def test_hidden_labels_are_predicted_even_when_nothing_is_left_to_choose():
 
 def test_too_few_labels_to_choose_on_give_the_defaults():
     X, y = two_blocks(labeled=2)
-    assert choose(X, encode_labels(y), Grid()).best == DEFAULT
+    assert choose(X, encode_labels(y), CandidateGrid()).best == DEFAULT
 
 
 def test_what_is_given_stands_even_when_it_is_no_default():
     X, y = two_blocks(labeled=2)
-    best = choose(X, encode_labels(y), Grid(lam=(100.0,), C=(5.0, 50.0))).best
+    best = choose(X, encode_labels(y), CandidateGrid(lam=(100.0,), C=(5.0, 50.0))).best
     assert best == DEFAULT._replace(lam=100.0, C=5.0)
 
 
 def test_the_defaults_are_candidates():
-    assert Grid().fallback() == DEFAULT
+    assert CandidateGrid().fallback() == DEFAULT
 
 
 def test_labels_with_an_unknown_entry_in_every_row_can_still_be_chosen_on():
@@ -224,7 +232,7 @@ def test_a_race_that_ends_at_once_gives_the_defaults():
 
 
 def test_many_unlabeled_rows_are_not_all_needed(monkeypatch):
-    monkeypatch.setattr(_choosing, "_ENOUGH_ROWS", 10)
+    monkeypatch.setattr(folds, "_ENOUGH_ROWS", 10)
     X, y = two_blocks(n=60, labeled=20)
     rows = selection.enough_rows(encode_labels(y), seed=0)
     assert len(rows) == 30
@@ -279,12 +287,14 @@ def test_hidden_labels_change_nothing_that_is_said_of_them():
     X, y = two_blocks(n=60, labeled=30)
     indicator = np.where(y[:, None] >= 0, np.column_stack([y, 1 - y, y]), -1)
     labels = encode_labels(indicator)
-    grid = Grid((3,), lam=(1.0,), map_iter=(5,), normalize=(True,), C=(1.0, 2.0))
-    rows, values = choose(X, labels, grid, Recipe(pseudo="svm")).held_out
+    grid = CandidateGrid((3,), lam=(1.0,), map_iter=(5,), normalize=(True,), C=(1.0, 2.0))
+    rows, values = choose(X, labels, grid, Recipe(DirectionSpec(pseudo="svm"))).held_out
     first = rows[:6]  # the first of five folds
     flipped = indicator.copy()
     flipped[first] = 1 - flipped[first]
-    rows_again, again = choose(X, encode_labels(flipped), grid, Recipe(pseudo="svm")).held_out
+    rows_again, again = choose(
+        X, encode_labels(flipped), grid, Recipe(DirectionSpec(pseudo="svm"))
+    ).held_out
     assert_array_equal(rows_again[:6], first)
     assert_array_equal(again[:6], values[:6])
 
@@ -292,9 +302,9 @@ def test_hidden_labels_change_nothing_that_is_said_of_them():
 def test_several_labels_a_sample_have_a_smaller_weight_by_default():
     X, y = two_blocks(labeled=2)
     labels = encode_labels(np.column_stack([y, np.where(y < 0, -1, 1 - y)]))
-    grid = Grid(lam=selection.LAM_GRID_SEVERAL)
+    grid = CandidateGrid(lam=selection.LAM_GRID_SEVERAL)
     assert choose(X, labels, grid).best.lam == 0.3
-    assert choose(X, encode_labels(y), Grid()).best.lam == 3.0
+    assert choose(X, encode_labels(y), CandidateGrid()).best.lam == 3.0
 
 
 # --- trust
@@ -326,7 +336,7 @@ def test_the_honest_score_of_noise_is_that_of_a_guess():
         rng = np.random.default_rng(seed)
         X = rng.gamma(1.0, size=(60, 10))
         labels = encode_labels(rng.permutation(np.arange(60) % 2))
-        choice = choose(X, labels, Grid((3,)), Recipe(max_iter=5), seed=seed)
+        choice = choose(X, labels, CandidateGrid((3,)), Recipe(run=RunSpec(max_iter=5)), seed=seed)
         best.append(choice.score)
         honest.append(choice.honest_score)
     assert np.mean(best) > np.mean(honest)

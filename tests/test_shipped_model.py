@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from marginparts import NMFAlphaClassifier, NMFAlphaCV
+from marginparts.directions import find_directions
 from marginparts.labels import encode_labels
-from marginparts.recipe import Recipe
+from marginparts.recipe import Recipe, RunSpec
 from marginparts.scores import quality
 from marginparts.selection.folds import folds_of
 
@@ -87,8 +88,8 @@ def test_a_candidates_fold_score_is_that_of_the_model_which_fit_makes(seed):
 
 def test_what_comes_of_a_weight_does_not_depend_on_the_other_weights():
     X, y = samples("multiway", 0)
-    labels, recipe = encode_labels(y), Recipe(max_iter=12)
-    S = recipe.margin(X, labels, 0).S
+    labels, recipe = encode_labels(y), Recipe(run=RunSpec(max_iter=12))
+    S = find_directions(X, labels, recipe.directions).S
     together = dict(recipe.parts(X, labels, S, 4, (0.0, 0.3, 10.0), 0))
     assert list(together) == [10.0, 0.3, 0.0]
     for lam, result in together.items():

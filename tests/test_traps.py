@@ -115,7 +115,7 @@ def test_an_empty_sample_has_a_zero_row_in_s(kind, source):
     X, y = labeled_data()
     X[4] = 0
     assert y[4] >= 0
-    S = margin_directions(KINDS[kind](X), y, source=source, random_state=0).toarray()
+    S = margin_directions(KINDS[kind](X), y, directions=source, random_state=0).toarray()
     assert_array_equal(S[4], 0)
     assert np.isfinite(S).all()
     assert S.any()
@@ -264,7 +264,7 @@ def test_a_column_of_xs_with_no_mass_because_of_its_coefficients_is_left_out_too
         return np.where((signs < 0) & first, 0.0, 1.0)
 
     with pytest.warns(UserWarning, match="Left out 1 of 3 classifiers.*: 0"):
-        S = margin_directions(X, y, source=source)
+        S = margin_directions(X, y, directions=source)
     assert S.shape == (30, 4)
     assert np.isfinite(S.data).all()
 

@@ -212,7 +212,7 @@ def test_a_bad_argument_of_nmf_alpha_is_refused(name, value, words):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("source", "forest", "svm, perceptron"),
+        ("directions", "forest", "svm, perceptron"),
         ("multiclass", "one", "ovr, ovo"),
         ("C", 0, "larger than 0"),
         ("pseudo", "all", "svm, tsvm"),

@@ -126,6 +126,10 @@ class Step(NamedTuple):
     mass: float = 0.0
 
 
+#: The weight of the margin components where none is given.
+DEFAULT_LAM = 3.0
+
+
 class PathStep(NamedTuple):
     """The parts (r, d) for one weight of the margin components."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
-from marginparts._types import Array
+from marginparts._types import Array, Data, Samples, Seed, Targets
 from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.geometry import row_lengths
@@ -26,16 +27,45 @@ from marginparts.svm.duals import DualProblem, solve_duals
 from marginparts.svm.transductive import transductive_weights
 from marginparts.validation import check_matrix, check_option, check_positive, seed_of
 
+#: Where directions may come from, besides a function of one's own.
 SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "class")
 
-#: ``source(features, signs) -> alpha``: your own classifier's dual coefficients.
-Source = Callable[[Any, NDArray[np.float64]], Array]
+#: ``source(features, signs) -> alpha``: the dual coefficients of one's own classifier.
+DualSource = Callable[[sp.csr_array, NDArray[np.float64]], Array]
 
 #: Passes of the online learners over the labeled samples.
 _EPOCHS = 10
 
 #: The share of the unlabeled samples of each predicted class that may enter as pseudo-labeled.
 _SUREST = 0.5
+
+
+@dataclass(frozen=True)
+class DirectionSpec:
+    """How labels become directions; `margin_directions` says what the fields mean.
+
+    What cannot be meant is refused here, in the words of the estimators: ``source`` is their
+    ``directions``, and ``C`` their ``direction_C``.
+    """
+
+    source: str | DualSource = "svm"
+    multiclass: str = "ovr"
+    features: str | None = None
+    pseudo: str | None = None
+    C: float = 1.0
+    scale: bool = True
+    class_weight: ClassWeight = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.source):
+            check_option(self.source, "directions", SOURCES)
+        check_option(self.multiclass, "multiclass", ("ovr", "ovo"))
+        if self.features is not None:
+            check_option(self.features, "features", ("hellinger",))
+        if self.pseudo is not None:
+            check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
+        check_positive(self.C, "direction_C")
+        check_class_weight(self.class_weight)
 
 
 class Whole(NamedTuple):
@@ -53,17 +83,17 @@ class Directions(NamedTuple):
 
 
 def margin_directions(
-    X: Any,
-    y: Any,
+    X: Samples,
+    y: Targets,
     *,
-    features: Any = None,
-    source: str | Source = "svm",
+    directions: str | DualSource = "svm",
     multiclass: str = "ovr",
+    features: str | Samples | None = None,
+    pseudo: str | None = None,
     C: float = 1.0,
     scale: bool = True,
-    pseudo: str | None = None,
     class_weight: ClassWeight = None,
-    random_state: Any = None,
+    random_state: Seed = None,
 ) -> sp.csr_array:
     """Return the dual coefficients S of linear classifiers trained on the labeled rows.
 
@@ -72,17 +102,22 @@ def margin_directions(
     X : (n, d) array or sparse matrix
         The nonnegative data that will be factorized.
     y : (n,) or (n, c) array-like
-        Labels; -1, None and NaN mark unlabeled rows (see `marginparts.labels`).
+        Labels; -1, None and NaN mark unlabeled rows (see `marginparts.labels`). A row without
+        entries in a sparse y is labeled: no label applies.
+    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
+        Where the coefficients come from: SVMs with the squared hinge, mistake counts, a
+        passive-aggressive learner, all ones (class sums), or a function
+        ``directions(features, signs) -> alpha``.
+    multiclass : {"ovr", "ovo"}
+        More than two classes: one classifier a class, or one a pair as in the paper.
     features : (n, f) array or sparse matrix, "hellinger" or None
         What the classifiers see: X when None, the square roots of X in rows of length 1 when
         ``"hellinger"`` (whatever the units and lengths of the rows, and damping large counts).
         Coefficients are carried over to the rows of X by the ratio of the rows' lengths, which
         is exact when features are rescaled rows of X.
-    source : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
-        Where the coefficients come from: SVMs with the squared hinge, mistake counts, a
-        passive-aggressive learner, all ones (class sums), or ``source(features, signs) -> alpha``.
-    multiclass : {"ovr", "ovo"}
-        More than two classes: one classifier a class, or one a pair as in the paper.
+    pseudo : {None, "svm", "tsvm"}
+        Let the unlabeled rows about which this classifier is surest enter S with their predicted
+        labels.
     C : float
         Cost of the SVMs, and bound of the passive-aggressive steps.
     scale : bool
@@ -90,9 +125,6 @@ def margin_directions(
         that C means the same for any data; and each column of S is scaled so that all margin
         components together have the mass of X: lam is then the ratio of supervised to
         unsupervised mass. False does neither, as in the paper.
-    pseudo : {None, "svm", "tsvm"}
-        Let the unlabeled rows about which this classifier is surest enter S with their predicted
-        labels.
     class_weight : None, "balanced" or dict
         How much the samples of each class cost in the SVMs (and bound the passive-aggressive
         steps); the other sources know no cost.
@@ -107,31 +139,23 @@ def margin_directions(
     --------
     >>> import numpy as np
     >>> X = np.array([[2., 0.], [0., 1.], [1., 1.]])
-    >>> margin_directions(X, [1, 0, -1], source="class").toarray()
+    >>> margin_directions(X, [1, 0, -1], directions="class").toarray()
     array([[1.25, 0.  ],
            [0.  , 2.5 ],
            [0.  , 0.  ]])
     """
     X = check_matrix(X, "margin_directions")
-    if isinstance(features, str):
-        check_option(features, "features", ("hellinger",))
-    elif features is not None:
-        features = check_features(features, X.shape[0])
-    if not callable(source):
-        check_option(source, "source", SOURCES)
-    check_option(multiclass, "multiclass", ("ovr", "ovo"))
-    if pseudo is not None:
-        check_option(pseudo, "pseudo", ("svm", "tsvm"))
+    own = None
+    if not isinstance(features, str) and features is not None:
+        own, features = check_features(features, X.shape[0]), None
+    C = check_positive(C, "C")
+    spec = DirectionSpec(directions, multiclass, features, pseudo, C, scale, class_weight)
     labels = encode_labels(y, X.shape[0])
     check_class_weight(class_weight, labels)
-    return find_directions(
-        X, labels, features=features, source=source, multiclass=multiclass,
-        C=check_positive(C, "C"), scale=scale, pseudo=pseudo, class_weight=class_weight,
-        seed=seed_of(random_state),
-    ).S  # fmt: skip
+    return find_directions(X, labels, spec, seed_of(random_state), features=own).S
 
 
-def check_features(features: Any, n: int) -> Any:
+def check_features(features: Samples, n: int) -> Data:
     """Return the classifiers' own features, which may have any sign."""
     features = check_array(features, accept_sparse="csr", dtype=np.float64, input_name="features")
     if features.shape[0] != n:
@@ -142,36 +166,45 @@ def check_features(features: Any, n: int) -> Any:
 
 
 def find_directions(
-    X: Any,
+    X: Data | OutOfCore,
     labels: Labels,
-    *,
-    features: Any = None,
-    source: str | Source = "svm",
-    multiclass: str = "ovr",
-    C: float = 1.0,
-    scale: bool = True,
-    pseudo: str | None = None,
-    class_weight: ClassWeight = None,
+    spec: DirectionSpec,
     seed: int = 0,
+    *,
+    features: Data | None = None,
     whole: Whole | None = None,
 ) -> Directions:
-    """`margin_directions` on trusted data; ``whole`` where these are only some rows of it."""
+    """`margin_directions` on trusted data.
+
+    Parameters
+    ----------
+    X : (n, d) trusted data
+    labels : Labels
+    spec : DirectionSpec
+    seed : int
+    features : (n, f) or None
+        What the classifiers see in the place of X.
+    whole : Whole or None
+        What is known of all rows, where these are only some.
+    """
     if isinstance(X, OutOfCore):
-        return _gathered_directions(
-            X, labels, features=features, source=source, multiclass=multiclass, C=C, scale=scale,
-            pseudo=pseudo, class_weight=class_weight, seed=seed,
-        )  # fmt: skip
-    seen = _features(X, features)
+        return _gathered_directions(X, labels, spec, seed)
+    C, scale = spec.C, spec.scale
+    if features is None and spec.features == "hellinger":
+        seen = hellinger(X)
+    else:
+        seen = sp.csr_array(X if features is None else features).astype(np.float64)
     if scale:
-        seen = seen * (1 / (_mean_length(seen) if whole is None else whole.length))
-    if pseudo is not None:
-        labels = pseudo_labels(seen, labels, pseudo, C, seed, class_weight)
+        length = _root_mean_square(row_lengths(seen)) if whole is None else whole.length
+        seen = seen * (1 / length)
+    if spec.pseudo is not None:
+        labels = pseudo_labels(seen, labels, spec.pseudo, C, seed, spec.class_weight)
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
-    tasks = [_without_empty(task, mass) for task in labels.tasks(multiclass)]
+    tasks = [_without_empty(task, mass) for task in labels.tasks(spec.multiclass)]
     usable = [task for task in tasks if len(np.unique(task.signs)) == 2]
-    costs = [C * task_weights(task, labels, class_weight) for task in usable]
-    duals = _duals(seen, usable, source, costs, seed)
-    if features is not None:
+    costs = [C * task_weights(task, labels, spec.class_weight) for task in usable]
+    duals = _duals(seen, usable, spec.source, costs, seed)
+    if features is not None or spec.features is not None:
         lengths, seen_lengths = row_lengths(X), row_lengths(seen)
         carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
         duals = [alpha * carry[t.rows] for alpha, t in zip(duals, usable, strict=True)]
@@ -190,19 +223,17 @@ def find_directions(
 
 
 def _gathered_directions(
-    X: OutOfCore, labels: Labels, *, features: Any, pseudo: str | None, **options: Any
+    X: OutOfCore, labels: Labels, spec: DirectionSpec, seed: int
 ) -> Directions:
     """Directions for data elsewhere, from its labeled rows, which are taken into memory."""
-    if pseudo is not None:
-        raise ValueError(f"pseudo={pseudo!r} needs all rows in memory; set pseudo=None.")
+    if spec.pseudo is not None:
+        raise ValueError(f"pseudo={spec.pseudo!r} needs all rows in memory; set pseudo=None.")
     known = np.flatnonzero(labels.labeled)
-    known = known if len(known) else np.arange(1)  # one that says nothing
+    known = known if len(known) else np.arange(1)  # without a label there still is one row to read
     # square roots of shares have length 1
-    lengths = X.lengths if features is None else (X.mass > 0).astype(np.float64)
-    whole = Whole(float(X.mass.sum()), _mean_size(lengths))
-    found = find_directions(
-        X[known], labels.take(known), features=features, whole=whole, **options
-    )  # fmt: skip
+    lengths = X.lengths if spec.features is None else (X.mass > 0).astype(np.float64)
+    whole = Whole(float(X.mass.sum()), _root_mean_square(lengths))
+    found = find_directions(X[known], labels.take(known), spec, seed, whole=whole)
     counts = np.zeros(X.shape[0] + 1, found.S.indptr.dtype)
     counts[known + 1] = np.diff(found.S.indptr)
     arrays = (found.S.data, found.S.indices, np.cumsum(counts, dtype=counts.dtype))
@@ -210,14 +241,7 @@ def _gathered_directions(
     return found._replace(S=S)
 
 
-def _features(X: Any, features: Any) -> sp.csr_array:
-    """Return what the classifiers see, by rows and in float64."""
-    if not isinstance(features, str):
-        return sp.csr_array(X if features is None else features).astype(np.float64)
-    return hellinger(X)
-
-
-def hellinger(X: Any) -> sp.csr_array:
+def hellinger(X: Data) -> sp.csr_array:
     """Return the square roots of X (n, d) in rows of length 1, in float64; empty rows stay so."""
     seen = sp.csr_array(X).astype(np.float64)
     mass = np.asarray(seen.sum(axis=1)).ravel()
@@ -225,12 +249,8 @@ def hellinger(X: Any) -> sp.csr_array:
     return seen
 
 
-def _mean_length(X: sp.csr_array) -> float:
+def _root_mean_square(lengths: Array) -> float:
     """Return the root mean square of the rows' lengths, or 1 for an empty matrix."""
-    return _mean_size(row_lengths(X))
-
-
-def _mean_size(lengths: Array) -> float:
     largest = float(lengths.max()) or 1.0
     return largest * (float(np.sqrt(np.mean((lengths / largest) ** 2))) or 1.0)
 
@@ -244,7 +264,7 @@ def _without_empty(task: BinaryTask, mass: Array) -> BinaryTask:
 def _duals(
     seen: sp.csr_array,
     tasks: list[BinaryTask],
-    source: str | Source,
+    source: str | DualSource,
     costs: list[NDArray[np.float64]],
     seed: int,
 ) -> list[Array]:
@@ -258,8 +278,8 @@ def _duals(
         solutions = solve_duals(seen, problems, tol=1e-4, seed=seed)
         if not all(solution.converged for solution in solutions):
             warnings.warn(
-                "The SVMs behind the directions did not converge; their cost C is too large for "
-                "this data, use a smaller one.",
+                "The SVMs behind the directions did not converge; their cost is too large for this "
+                "data, use a smaller one.",
                 ConvergenceWarning,
                 stacklevel=5,
             )
@@ -270,18 +290,20 @@ def _duals(
     ]
 
 
-def _own_duals(source: Source, rows: Any, signs: NDArray[np.float64]) -> Array:
+def _own_duals(source: DualSource, rows: sp.csr_array, signs: NDArray[np.float64]) -> Array:
     """Ask a user's function, and check what it says."""
     alpha = np.asarray(source(rows, signs), dtype=np.float64)
     if alpha.shape != signs.shape or not np.isfinite(alpha).all() or (alpha < 0).any():
         raise ValueError(
-            f"source must return {len(signs)} finite coefficients that are 0 or larger, "
+            f"directions must return {len(signs)} finite coefficients that are 0 or larger, "
             f"one for each sample it was given; got shape {alpha.shape}."
         )
     return alpha
 
 
-def _online(rows: Any, signs: NDArray[np.float64], source: str, longest: Array, seed: int) -> Array:
+def _online(
+    rows: sp.csr_array, signs: NDArray[np.float64], source: str, longest: Array, seed: int
+) -> Array:
     from marginparts.svm._perceptrons import online_duals
 
     rng = np.random.default_rng(seed)
@@ -331,7 +353,12 @@ def _assemble(kept: list[tuple[BinaryTask, Array]], n: int) -> sp.csr_array:
 
 
 def pseudo_labels(
-    seen: Any, labels: Labels, how: str, C: float, seed: int, class_weight: ClassWeight = None
+    seen: sp.csr_array,
+    labels: Labels,
+    how: str,
+    C: float,
+    seed: int,
+    class_weight: ClassWeight = None,
 ) -> Labels:
     """Fill in the labels of the unlabeled rows that a classifier is surest of.
 

@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
+
+from marginparts._types import Targets
 
 #: The code of a label that is not known.
 UNKNOWN = -1
@@ -111,12 +113,14 @@ def _task(name: str, rows: NDArray[np.intp], positive: NDArray[np.bool_]) -> Bin
     return BinaryTask(name, rows, np.where(positive[rows], 1.0, -1.0))
 
 
-def are_numbers(classes: Any) -> bool:
+def are_numbers(classes: NDArray[Any]) -> bool:
     """Whether the classes of multilabel data are the bare numbers of its columns."""
     return np.array_equal(classes, np.arange(len(classes)))
 
 
-def encode_labels(y: Any, n_samples: int | None = None, *, classes: Any = None) -> Labels:
+def encode_labels(
+    y: Targets, n_samples: int | None = None, *, classes: ArrayLike | None = None
+) -> Labels:
     """Turn ``y`` into codes, by the rules at the head of this module.
 
     Parameters
@@ -171,7 +175,7 @@ def _as_array(y: Any) -> NDArray[Any]:
     return np.asarray(y)
 
 
-def _column_names(y: Any) -> NDArray[Any] | None:
+def _column_names(y: Targets) -> NDArray[Any] | None:
     """Return the names of a table's columns; None for an array, or columns that are numbered."""
     # pyarrow has names of its own for it; those of pandas and polars are alike
     names = getattr(y, "column_names" if hasattr(type(y), "column_names") else "columns", None)

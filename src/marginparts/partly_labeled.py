@@ -20,6 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
+from marginparts._types import Samples, Seed, Targets
 from marginparts.labels import Labels, are_numbers, encode_labels
 from marginparts.validation import seed_of
 
@@ -49,25 +50,25 @@ class LabeledKFold:
     """
 
     def __init__(
-        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
+        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Seed = None
     ) -> None:
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """Return the number of folds."""
         return self.n_splits
 
     def split(
-        self, X: Any, y: Any, groups: Any = None
+        self, X: Samples, y: Targets, groups: object = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield the rows of each training and test part.
 
         Parameters
         ----------
         X : array-like of n rows
-            Not looked at.
+            Not used.
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
             no label applies.
@@ -136,10 +137,10 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
     array(['high'], dtype='<U4')
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: BaseEstimator) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any, **fit_params: Any) -> LabeledOnly:
+    def fit(self, X: Samples, y: Targets, **fit_params: Any) -> LabeledOnly:
         """Fit on the rows whose labels are all known.
 
         Parameters
@@ -182,27 +183,27 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self.estimator_.feature_names_in_)
 
     @available_if(_inner_has("predict"))
-    def predict(self, X: Any, **params: Any) -> Any:
+    def predict(self, X: Samples, **params: Any) -> Any:
         """Predict with the fitted estimator."""
         return self._call("predict", X, params)
 
     @available_if(_inner_has("predict_proba"))
-    def predict_proba(self, X: Any, **params: Any) -> Any:
+    def predict_proba(self, X: Samples, **params: Any) -> Any:
         """Return the fitted estimator's probabilities."""
         return self._call("predict_proba", X, params)
 
     @available_if(_inner_has("decision_function"))
-    def decision_function(self, X: Any, **params: Any) -> Any:
+    def decision_function(self, X: Samples, **params: Any) -> Any:
         """Return the fitted estimator's decision values."""
         return self._call("decision_function", X, params)
 
     @available_if(_inner_has("transform"))
-    def transform(self, X: Any, **params: Any) -> Any:
+    def transform(self, X: Samples, **params: Any) -> Any:
         """Transform with the fitted estimator."""
         return self._call("transform", X, params)
 
     @available_if(_inner_has("score"))
-    def score(self, X: Any, y: Any, **score_params: Any) -> float:
+    def score(self, X: Samples, y: Targets, **score_params: Any) -> float:
         """Score on the labeled rows; unlabeled ones are ignored.
 
         Parameters
@@ -229,12 +230,16 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         found = self.estimator_.score(_safe_indexing(X, rows), _values(labels, rows), **params)
         return float(found)
 
-    def _call(self, method: str, X: Any, params: dict[str, Any]) -> Any:
+    def _call(self, method: str, X: Samples, params: dict[str, Any]) -> Any:
         check_is_fitted(self)
         return getattr(self.estimator_, method)(X, **self._routed(method, params))
 
     def _routed(
-        self, method: str, params: dict[str, Any], X: Any = None, rows: Any = None
+        self,
+        method: str,
+        params: dict[str, Any],
+        X: Samples | None = None,
+        rows: NDArray[np.intp] | None = None,
     ) -> dict[str, Any]:
         """Return what the estimator's method gets, cut down to some rows of X."""
         if get_config()["enable_metadata_routing"]:

@@ -1,51 +1,121 @@
-"""From labels and rows to parts, in one place: for the candidates of a race and for the fit."""
+"""How a model is made, as one value: checked once, and the same for the race and for the fit.
+
+An estimator turns its parameters into a `Recipe`; everything below it takes that or a part of it.
+What cannot be meant is refused when a part is made, so a recipe that exists is a valid one. The
+number of parts and lam are no part of it: they are said when it is used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
-from marginparts._types import Callback, Result
-from marginparts.backends import Backend
+import numpy as np
+import scipy.sparse as sp
+
+from marginparts._types import Array, Callback, Data, Result
+from marginparts.backends import Backend, get_backend
 from marginparts.checkpoint import Logbook
-from marginparts.directions import Directions, Source, find_directions
+from marginparts.directions import DirectionSpec
 from marginparts.labels import Labels
-from marginparts.solve.factorize import factorize_path, start_from
-from marginparts.svm.class_weights import ClassWeight
+from marginparts.rows.base import OutOfCore
+from marginparts.solve.factorize import factorize_path, parts_of, start_from
+from marginparts.solve.geometry import gram_root
+from marginparts.solve.loop import SOLVERS
+from marginparts.solve.map import map_rows, map_rows_each
+from marginparts.svm.class_weights import ClassWeight, check_class_weight
+from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
+
+#: What a sample's codes can be: Z (eq. 5), or H.
+OUTPUTS = ("gram", "coefficients")
 
 
-class Recipe(NamedTuple):
-    """How labels and rows become parts; the number of parts and lam are said when it is used.
+@dataclass(frozen=True)
+class RunSpec:
+    """How a factorization is run; `NMFAlpha` says what the fields mean."""
 
-    The fields are the parameters of `NMFAlpha` with the same names; ``cost`` is its ``C``.
-    """
-
-    directions: str | Source = "svm"
-    multiclass: str = "ovr"
-    cost: float = 1.0
-    scale: bool = True
-    features: Any = None
-    pseudo: str | None = None
-    class_weight: ClassWeight = None
-    init: Any = "auto"
+    init: str | tuple[Array, Array] = "auto"
     solver: str = "auto"
     max_iter: int = 100
     tol: float = 1e-4
     backend: str | Backend = "auto"
 
-    def margin(self, X: Any, labels: Labels, seed: int) -> Directions:
-        """Return the directions that are to survive."""
-        return find_directions(
-            X, labels, features=self.features, source=self.directions, multiclass=self.multiclass,
-            C=self.cost, scale=self.scale, pseudo=self.pseudo, class_weight=self.class_weight,
-            seed=seed,
-        )  # fmt: skip
+    def __post_init__(self) -> None:
+        check_count(self.max_iter, "max_iter")
+        check_nonnegative(self.tol, "tol")
+        check_option(self.solver, "solver", SOLVERS)
+        get_backend(self.backend)
+
+
+@dataclass(frozen=True)
+class MapSpec:
+    """How samples are expressed in the parts: updates of H (None: to the optimum), and Z or H."""
+
+    map_iter: int | None = 40
+    output: str = "gram"
+
+    def __post_init__(self) -> None:
+        if self.map_iter is not None:
+            check_count(self.map_iter, "map_iter")
+        check_option(self.output, "output", OUTPUTS)
+
+
+@dataclass(frozen=True)
+class HeadSpec:
+    """The last SVM: its cost, whether it sees codes of length 1, and the weights of the classes.
+
+    ``normalize`` is None where that is decided later.
+    """
+
+    C: float = 2.0
+    normalize: bool | None = True
+    class_weight: ClassWeight = None
+
+    def __post_init__(self) -> None:
+        check_positive(self.C, "C")
+        check_class_weight(self.class_weight)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How labels and rows become directions, parts, codes and a classifier.
+
+    Examples
+    --------
+    >>> recipe = Recipe(DirectionSpec("pa"), RunSpec(max_iter=50))
+    >>> recipe.tuned(direction_C=0.5, map_iter=5, C=1.0, normalize=True).map
+    MapSpec(map_iter=5, output='gram')
+    """
+
+    directions: DirectionSpec = field(default_factory=DirectionSpec)
+    run: RunSpec = field(default_factory=RunSpec)
+    map: MapSpec = field(default_factory=MapSpec)
+    head: HeadSpec = field(default_factory=HeadSpec)
+
+    def tuned(
+        self, *, direction_C: float, map_iter: int | None, C: float, normalize: bool
+    ) -> Recipe:
+        """Return the recipe with values for what may be chosen by cross-validation."""
+        return Recipe(
+            replace(self.directions, C=direction_C),
+            self.run,
+            replace(self.map, map_iter=map_iter),
+            replace(self.head, C=C, normalize=normalize),
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the `NMFAlpha` that is made in this way."""
+        parts = (self.directions, self.run, self.map)
+        found = {each.name: getattr(part, each.name) for part in parts for each in fields(part)}
+        found["directions"], found["direction_C"] = found.pop("source"), found.pop("C")
+        return found
 
     def parts(
         self,
-        X: Any,
+        X: Data | OutOfCore,
         labels: Labels | None,
-        S: Any,
+        S: sp.csr_array | None,
         rank: int,
         lams: Iterable[float],
         seed: int,
@@ -61,7 +131,7 @@ class Recipe(NamedTuple):
         labels : Labels or None
             For the start.
         S : (n, 2p) or None
-            What `margin` found for these labels.
+            The directions of these labels.
         rank : int
         lams : iterable of float
             Each starts afresh: what comes of it does not depend on the others.
@@ -73,8 +143,26 @@ class Recipe(NamedTuple):
         (lam, Result)
             The largest weight first.
         """
-        H, V = start_from(self.init, X, rank, seed, labels)
+        run = self.run
+        H, V = start_from(run.init, X, rank, seed, labels)
         return factorize_path(
-            X, H, V, S=S, lams=lams, solver=self.solver, max_iter=self.max_iter, warm_iter=None,
-            tol=self.tol, backend=self.backend, callback=callback, logbook=logbook,
+            X, H, V, S=S, lams=lams, solver=run.solver, max_iter=run.max_iter, warm_iter=None,
+            tol=run.tol, backend=run.backend, callback=callback, logbook=logbook,
         )  # fmt: skip
+
+
+def codes_by_map(
+    X: Data,
+    V: Array,
+    map_iters: tuple[int | None, ...],
+    backend: str | Backend,
+    output: str = "gram",
+) -> dict[int | None, Array]:
+    """Return the codes of rows, Z or H, for every map into one factorization."""
+    V = parts_of(V).T.copy()
+    root = gram_root(V) if output == "gram" else np.eye(V.shape[1], dtype=V.dtype)
+    counts: list[int | None] = [*sorted(n for n in map_iters if n is not None)]
+    maps = map_rows_each(X, V, counts, backend) if counts else []
+    if None in map_iters:  # from the flat start too, so that it is what `map_rows` gives
+        counts, maps = [*counts, None], [*maps, map_rows(X, V, None, backend)]
+    return {n: np.asarray(H @ root, dtype=X.dtype) for n, H in zip(counts, maps, strict=True)}

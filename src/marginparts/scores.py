@@ -20,7 +20,7 @@ SCORINGS = {
 }
 
 
-def check_scoring(scoring: Any, labels: Labels | None = None) -> None:
+def check_scoring(scoring: object, labels: Labels | None = None) -> None:
     """Refuse a score that is not known, or that does not suit the labels."""
     if scoring is None:
         return

@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
-from marginparts._types import Array
+from marginparts._types import Array, Data, Init, Samples, Seed
 
 DTYPES = (np.float64, np.float32)
 
 
-def check_matrix(X: Any, whom: str) -> Any:
+def check_matrix(X: Samples, whom: str) -> Data:
     """Return X as a C-ordered array or canonical CSR of float32 or float64; X is never changed."""
     X = check_array(on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", input_name="X")
     return as_nonnegative(X, whom)
@@ -40,10 +41,15 @@ def on_the_host(X: Any) -> Any:
     return sp.csr_array(tuple(part.numpy() for part in parts), shape=tuple(X.shape))
 
 
-def as_nonnegative(X: Any, whom: str) -> Any:
+def is_dask(X: object) -> bool:
+    """Whether X is a Dask array or DataFrame. Dask is not imported for it."""
+    return type(X).__module__.startswith(("dask.", "dask_expr"))
+
+
+def as_nonnegative(X: Data, whom: str) -> Data:
     """Check the sign of numeric data, and bring sparse data into canonical form."""
-    smallest = X.data.min(initial=0) if sp.issparse(X) else X.min(initial=0)
-    if smallest < 0:
+    entries: Any = X.data if sp.issparse(X) else X
+    if entries.min(initial=0) < 0:
         raise ValueError(
             f"Negative values in data passed to {whom}; every entry of X must be 0 or larger, so "
             "shift, clip or rescale it first."
@@ -53,7 +59,7 @@ def as_nonnegative(X: Any, whom: str) -> Any:
     return X
 
 
-def _canonical(X: Any) -> Any:
+def _canonical(X: sp.csr_array) -> sp.csr_array:
     """Merge duplicates and drop stored zeros, in a copy where there are any.
 
     Indices become int32 where they can: half the memory, and one compilation for all data.
@@ -69,41 +75,41 @@ def _canonical(X: Any) -> Any:
     return X
 
 
-def check_mass(X: Any, whom: str) -> None:
+def check_mass(X: Data, whom: str) -> None:
     """Refuse data without a single positive entry."""
     if X.sum() <= 0:
         raise ValueError(f"{whom} needs at least one positive entry in X; all are zero.")
 
 
-def check_nonnegative(value: Any, name: str) -> float:
+def check_nonnegative(value: object, name: str) -> float:
     """Return a finite number, 0 or larger."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a finite number, 0 or larger.")
     return float(value)
 
 
-def check_positive(value: Any, name: str) -> float:
+def check_positive(value: object, name: str) -> float:
     """Return a finite number larger than zero."""
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a finite number larger than 0.")
     return float(value)
 
 
-def check_count(value: Any, name: str, least: int = 1) -> int:
+def check_count(value: object, name: str, least: int = 1) -> int:
     """Return an integer that is not too small."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}={value!r} must be an integer, {least} or larger.")
     return int(value)
 
 
-def check_option(value: Any, name: str, options: tuple[str, ...]) -> str:
+def check_option(value: object, name: str, options: tuple[str, ...]) -> str:
     """Return one of a few words."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name}={value!r} is unknown; choose one of {', '.join(options)}.")
     return str(value)
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of(random_state: Seed) -> int:
     """Return one integer seed from ``None``, an int, a RandomState or a Generator.
 
     It has 32 bits, which is what scikit-learn takes; a larger int is hashed to that.
@@ -123,7 +129,7 @@ def seed_of(random_state: Any) -> int:
     return seed if seed < 2**32 else int(np.random.SeedSequence(seed).generate_state(1)[0])
 
 
-def check_rank(n_components: Any, shape: tuple[int, int]) -> int:
+def check_rank(n_components: object, shape: tuple[int, int]) -> int:
     """Return the number of components; warn when it is larger than the data."""
     r = check_count(n_components, "n_components")
     if r > min(shape):
@@ -136,7 +142,9 @@ def check_rank(n_components: Any, shape: tuple[int, int]) -> int:
     return r
 
 
-def check_start(start: Any, shape: tuple[int, int], r: int, dtype: Any) -> tuple[Array, Array]:
+def check_start(
+    start: Init, shape: tuple[int, int], r: int, dtype: DTypeLike
+) -> tuple[Array, Array]:
     """Return a pair ``(H, V)`` of nonnegative factors in the data's type."""
     if not isinstance(start, tuple | list) or len(start) != 2:
         raise ValueError("init must be the name of a start or a pair (H, V).")
@@ -151,7 +159,7 @@ def check_start(start: Any, shape: tuple[int, int], r: int, dtype: Any) -> tuple
     return factors[0], factors[1]
 
 
-def check_directions(S: Any, n: int, dtype: Any) -> Any:
+def check_directions(S: Samples, n: int, dtype: DTypeLike) -> sp.csr_array:
     """Return S (n, 2p) as nonnegative CSR in the data's type."""
     S = check_array(S, accept_sparse="csr", dtype=dtype, ensure_min_features=0, input_name="S")
     if S.shape[0] != n:

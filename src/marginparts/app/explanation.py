@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from marginparts._types import Array, Data
 from marginparts.backends._common import inverse_or_zero
 from marginparts.estimators import NMFAlphaClassifier
-from marginparts.solve.map import map_rows_each
+from marginparts.solve.map import map_rows, map_rows_each
 
 #: Entries of a temporary.
 _AT_ONCE = 4e6
@@ -98,8 +98,10 @@ def _contributions(
 ) -> sp.csr_array:
     parts = classifier.parts_
     V = parts.components_.T.astype(np.float64)
-    n_iter = int(parts.map_iter)
-    if n_iter > 1:
+    n_iter = parts.map_iter
+    if n_iter is None:  # at the optimum an update changes nothing
+        before = H = map_rows(X, V, None, parts.backend)
+    elif n_iter > 1:
         before, H = map_rows_each(X, V, [n_iter - 1, n_iter], parts.backend)
     else:
         before, H = np.ones((X.shape[0], V.shape[1])), map_rows_each(X, V, [1], parts.backend)[0]

@@ -255,7 +255,7 @@ def _in_stage(callback: Callback | None, stage: str) -> Callback | None:
 def _shares(classifier: NMFAlphaCV, X: Data, most: int = 20_000) -> list[float]:
     """Return the share of the data's mass that each part explains, from as many rows as needed."""
     rows = np.random.default_rng(0).permutation(X.shape[0])[:most]
-    mass = classifier.parts_.coefficients(X[np.sort(rows)]).sum(axis=0, dtype=np.float64)
+    mass = classifier.parts_._coefficients(X[np.sort(rows)]).sum(axis=0, dtype=np.float64)
     return [float(share) for share in mass / max(mass.sum(), 1e-300)]
 
 

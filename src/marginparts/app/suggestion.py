@@ -69,7 +69,7 @@ def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[Suggestio
         return []
     values = model.values(X[rows])
     sureness = model.sureness(values)
-    parts = model.classifier.parts_.coefficients(X[rows]).argmax(axis=1)
+    parts = model.classifier.parts_._coefficients(X[rows]).argmax(axis=1)
     order = np.lexsort((sureness, parts))
     rank = np.arange(len(order)) - np.searchsorted(parts[order], parts[order])
     few = order[rank < n]

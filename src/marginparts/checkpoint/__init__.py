@@ -1,13 +1,14 @@
 """Fits that survive: where a fit is, kept in a file from which the same call goes on.
 
 A `Checkpoint` says where and how often. A `Logbook` is the open checkpoint of one fit: it knows
-which fit that is, gives back what was noted, writes what it is offered when the time has come, and
-hears Ctrl-C and SIGTERM. What is noted is not its business: the position of a run is one kind of
-notes, the race of the candidates another. See ``docs/checkpoints.md``.
+which fit that is, gives back what was written, writes what it is offered when it is time, and hears
+Ctrl-C and SIGTERM. It does not know what it writes: the position of a run, or the state of a race
+between candidates. See ``docs/checkpoints.md``.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,7 +24,12 @@ __all__ = ["Checkpoint", "Logbook", "Notes", "logbook_of"]
 
 @contextmanager
 def logbook_of(
-    checkpoint: Any, who: str, seed: int, *, any_seed: bool = False, **fit: Any
+    checkpoint: str | os.PathLike[str] | Checkpoint | None,
+    who: str,
+    seed: int,
+    *,
+    any_seed: bool = False,
+    **fit: Any,
 ) -> Iterator[Logbook]:
     """Open the checkpoint of a fit, and remove it when the fit is complete.
 

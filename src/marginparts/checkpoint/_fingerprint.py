@@ -54,7 +54,7 @@ def told(value: Any) -> Any:
     return f"{getattr(value, '__module__', '')}.{name}"
 
 
-def is_checksum(what: Any) -> bool:
+def is_checksum(what: object) -> bool:
     """Whether something stands for more than can be told."""
     return isinstance(what, str) and what.startswith(_SUM)
 

@@ -27,7 +27,7 @@ _AT_LEAST = 10
 class Logbook:
     """What one fit notes down: it recalls what was noted, and writes when the time has come.
 
-    This one has no pages, for fits without a checkpoint: nothing is recalled, kept or heard.
+    This one is for fits without a checkpoint: it keeps nothing.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Logbook:
         return False
 
     def break_off(self) -> None:
-        """Write no more: what follows is a makeshift, and the same call will do better."""
+        """Write no more: the fit ends early, and the same call resumes from what was written."""
 
     def keeper(
         self,
@@ -107,7 +107,7 @@ class FileLogbook(Logbook):
         self.cut_short = False
         self._settled: dict[str, Notes] = {}
         self._noted: dict[str, Notes] = {}
-        self._makeshift = self._secured = self._complained = False
+        self._closed = self._secured = self._complained = False
         self._iterations, self._last, self._cost = 0, time.monotonic(), 0.0
         check_destination(self.path)
         remove_leftovers(self.path)
@@ -137,12 +137,12 @@ class FileLogbook(Logbook):
     def offer(self, name: str, make: Callable[[], Notes], *, finished: bool = False) -> bool:
         urgent = self.interrupted and not self._secured
         wanted = self.checkpoint.keep_finished if finished else self._due()
-        if (urgent or wanted) and not self._makeshift:
+        if (urgent or wanted) and not self._closed:
             self._write(Content(self.fit, self.seed, {**self._settled, name: make()}))
         return self.interrupted
 
     def break_off(self) -> None:
-        self.cut_short = self._makeshift = True
+        self.cut_short = self._closed = True
 
     def keeper(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from marginparts.validation import check_count, check_positive
 
@@ -33,10 +32,10 @@ class Checkpoint:
     >>> X = np.random.default_rng(0).random((20, 10))
     >>> path = os.path.join(tempfile.mkdtemp(), "fit.ckpt")
     >>> seen = []
-    >>> def look(progress):
+    >>> def watch(progress):
     ...     seen.append(os.path.exists(path))
     >>> result = nmf_alpha(
-    ...     X, 3, random_state=0, callback=look, checkpoint=Checkpoint(path, every_iterations=5)
+    ...     X, 3, random_state=0, callback=watch, checkpoint=Checkpoint(path, every_iterations=5)
     ... )
     >>> seen[-1], os.path.exists(path)  # there while the fit ran, and removed when it was complete
     (True, False)
@@ -56,6 +55,6 @@ class Checkpoint:
             check_count(self.every_iterations, "every_iterations")
 
 
-def as_checkpoint(value: Any) -> Checkpoint:
+def as_checkpoint(value: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
     """Return a checkpoint, from its path where nothing else was said."""
     return value if isinstance(value, Checkpoint) else Checkpoint(value)

@@ -1,61 +1,105 @@
-"""What the three factorizing transformers share: everything but the fit itself."""
+"""What estimators share: the boundary of a fit, the map into parts, and prediction."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.metrics import accuracy_score
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import (
+    _num_samples,
+    check_array,
+    check_is_fitted,
+    validate_data,
+)
 
-from marginparts._types import Array, Result, Stop
+from marginparts._types import Array, Data, Result, Samples, Stop, Targets
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook, logbook_of
-from marginparts.labels import Labels
-from marginparts.rows.base import Elsewhere
-from marginparts.rows.dask import as_dask_rows, lazy_on_dask
+from marginparts.labels import Labels, encode_labels
+from marginparts.rows.base import Elsewhere, OutOfCore
+from marginparts.rows.dask import as_dask_rows, mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.solve.factorize import parts_of
 from marginparts.solve.geometry import gram_root
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,
-    check_count,
     check_mass,
-    check_option,
-    check_rank,
+    is_dask,
     on_the_host,
     seed_of,
 )
 
-#: What a sample's codes can be: Z (eq. 5), or H.
-OUTPUTS = ("gram", "coefficients")
 
-#: Parameters on which what a fit finds does not depend.
-_NO_MATTER = {"callback", "checkpoint", "random_state"}
+class Prepared(NamedTuple):
+    """What a fit begins with: its data, its seed, and its checkpoint where it has one."""
+
+    X: Data | OutOfCore
+    seed: int
+    logbook: Logbook | None
 
 
-def open_logbook(
-    estimator: Any, X: Any, labels: Labels | None, no_matter: Iterable[str] = ()
-) -> AbstractContextManager[Logbook]:
-    """Open the checkpoint of an estimator's fit to trusted data; without one, an empty logbook.
+@contextmanager
+def prepared(
+    estimator: BaseEstimator,
+    X: Data | Elsewhere,
+    labels: Labels | None,
+    rank: int,
+    told: dict[str, Any],
+) -> Iterator[Prepared]:
+    """Make data ready for a fit, and open the fit's checkpoint if there is one.
 
-    ``no_matter`` names parameters, besides the usual ones, that do not tell one fit from another.
+    Parameters
+    ----------
+    estimator : estimator with ``solver``, ``random_state`` and ``checkpoint``
+    X : (n, d) checked data
+    labels : Labels or None
+    rank : int
+        The largest number of parts.
+    told : dict
+        The parameters on which the result depends: a checkpoint with others is refused.
     """
-    apart = {*_NO_MATTER, *no_matter}
-    given = estimator.get_params(deep=False).items()
-    return logbook_of(
-        estimator.checkpoint, type(estimator).__name__, seed_of(estimator.random_state),
-        any_seed=estimator.random_state is None, X=X, y=labels,
-        **{name: value for name, value in given if name not in apart},
-    )  # fmt: skip
+    seed = seed_of(estimator.random_state)
+    with ExitStack() as stack:
+        if isinstance(X, Elsewhere):
+            X = stack.enter_context(X.at_hand(rank, estimator.solver))
+        if estimator.checkpoint is None:
+            yield Prepared(X, seed, None)
+            return
+        logbook = stack.enter_context(
+            logbook_of(
+                estimator.checkpoint, type(estimator).__name__, seed,
+                any_seed=estimator.random_state is None, X=X, y=labels, **told,
+            )
+        )  # fmt: skip
+        yield Prepared(X, logbook.seed, logbook)
 
 
-def check_rows(estimator: Any, X: Elsewhere, *, reset: bool) -> Elsewhere:
-    """Take note of the number of features, or compare it; `validate_data` for rows elsewhere."""
+def check_data(
+    estimator: BaseEstimator, X: Samples | Elsewhere, *, reset: bool
+) -> Data | Elsewhere:
+    """Return X as trusted data; rows elsewhere are checked when they are read.
+
+    The number of features is taken note of with ``reset``, and compared without.
+    """
+    X = as_dask_rows(X) if is_dask(X) else X
+    if not isinstance(X, Elsewhere):
+        X = validate_data(
+            estimator, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
+        )
+        return as_nonnegative(X, type(estimator).__name__)
     if reset:
         estimator.n_features_in_ = X.shape[1]
         vars(estimator).pop("feature_names_in_", None)
@@ -64,6 +108,14 @@ def check_rows(estimator: Any, X: Elsewhere, *, reset: bool) -> Elsewhere:
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
+    return X
+
+
+def check_training_data(estimator: BaseEstimator, X: Samples | Elsewhere) -> Data | Elsewhere:
+    """Return the X of a fit as trusted data that is not all zero."""
+    X = check_data(estimator, X, reset=True)
+    if not isinstance(X, Elsewhere):
+        check_mass(X, type(estimator).__name__)
     return X
 
 
@@ -76,30 +128,8 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     output: str
     backend: str | Backend
 
-    #: Whether X may be on disk.
-    _takes_rows: ClassVar[bool] = False
-
-    def _check_data(self, X: Any, *, reset: bool) -> Any:
-        """Return X as trusted data; rows elsewhere are checked when they are read."""
-        X = as_dask_rows(X)
-        if isinstance(X, Elsewhere):
-            if not self._takes_rows:
-                return self._check_data(X.gathered(), reset=reset)
-            return check_rows(self, X, reset=reset)
-        X = validate_data(
-            self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
-        )
-        return as_nonnegative(X, type(self).__name__)
-
-    def _check_fit(self, X: Any) -> tuple[Any, int]:
-        """Return trusted training data and the rank."""
-        if self.map_iter is not None:
-            check_count(self.map_iter, "map_iter")
-        check_option(self.output, "output", OUTPUTS)
-        X = self._check_data(X, reset=True)
-        if not isinstance(X, Elsewhere):
-            check_mass(X, type(self).__name__)
-        return X, check_rank(self.n_components, X.shape)
+    def _check_data(self, X: Samples, *, reset: bool) -> Data | Elsewhere:
+        return check_data(self, X, reset=reset)
 
     def _keep(self, result: Result) -> None:
         """Keep what a run found, with parts that sum to one."""
@@ -122,16 +152,21 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             state = {**state, "stop_": Stop[state["stop_"]]}
         super().__setstate__(state)
 
-    def _map(self, X: Any) -> Array:
-        """Return H (n, r) for trusted data."""
+    def _coefficients(self, X: Data) -> Array:
+        """Return H (n, r) for trusted data: how much of each part a sample has."""
         raise NotImplementedError
+
+    def _codes(self, X: Data) -> Array:
+        """`transform` on trusted data in memory."""
+        H = self._coefficients(X)
+        Z = H @ self.gram_root_ if self.output == "gram" else H
+        return np.asarray(Z, dtype=X.dtype)
 
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
 
-    @lazy_on_dask
-    def transform(self, X: Any, *, out: str | os.PathLike[str] | None = None) -> Array:
+    def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Express samples in the learned parts; labels never enter.
 
         Parameters
@@ -147,27 +182,19 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Z (eq. 5) with ``output="gram"``, H with ``output="coefficients"``. A row depends on
             its own sample alone. With ``out`` it is a memory map of that file.
         """
+        if is_dask(X):
+            return mapped_lazily(self.transform, X)
         check_is_fitted(self)
         X = self._check_data(X, reset=False)
         if out is None and not isinstance(X, RowBlocks):
-            return self.codes(X)
-        return mapped_by_blocks(X, self.codes, self._n_features_out, out)
+            return self._codes(X)
+        return mapped_by_blocks(X, self._codes, self._n_features_out, out)
 
-    def coefficients(self, X: Any) -> Array:
-        """Return H (n, r) for checked data: how much of each part a sample has."""
-        return self._map(X.astype(self.components_.dtype, copy=False))
-
-    def codes(self, X: Any) -> Array:
-        """`transform` on checked data."""
-        H = self.coefficients(X)
-        Z = H @ self.gram_root_ if self.output == "gram" else H
-        return np.asarray(Z, dtype=X.dtype)
-
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Samples, y: Targets | None = None) -> Array:
         """Fit and map the same samples, exactly as ``fit(X, y).transform(X)``."""
         return self.fit(X, y).transform(X)
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: Samples) -> Array:
         """Rebuild samples from their codes.
 
         Parameters
@@ -191,4 +218,109 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier with one decision value a class (one in all for two classes)."""
+
+    classes_: NDArray[Any]
+    multilabel_: bool
+
+    def _check_labels(self, y: Targets, n: int) -> Labels:
+        """Return the labels; refuse them when there is nothing to tell apart."""
+        name = type(self).__name__
+        if y is None:
+            raise ValueError(
+                f"{name} requires y to be passed, but the target y is None; "
+                "give labels, with -1, None or NaN for unlabeled samples."
+            )
+        labels = encode_labels(y, n)
+        if not labels.labeled.any():
+            raise ValueError(f"{name} needs labeled samples, and y has none; label at least two.")
+        if not labels.multilabel and len(labels.classes) < 2:
+            raise ValueError(
+                f"{name} needs labeled samples of at least two classes, and y has one class only: "
+                f"{labels.classes[0]}."
+            )
+        self.classes_ = labels.classes
+        self.multilabel_ = labels.multilabel
+        return labels
+
+    def _values(self, X: Samples) -> Array:
+        """Return decision values (n, p) for data as the user gives it, p = 1 for two classes."""
+        raise NotImplementedError
+
+    def decision_function(self, X: Samples) -> Array:
+        """Return signed distances to the hyperplanes, times the length of their normals.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+
+        Returns
+        -------
+        (n,) array for two classes, else (n, c)
+        """
+        if is_dask(X):
+            return mapped_lazily(self.decision_function, X)
+        check_is_fitted(self)
+        values = self._values(X)
+        return values if self.multilabel_ or len(self.classes_) > 2 else values[:, 0]
+
+    def predict(self, X: Samples) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+
+        Returns
+        -------
+        (n,) array, or (n, c) indicator for multilabel data
+        """
+        if is_dask(X):
+            return mapped_lazily(self.predict, X)
+        check_is_fitted(self)
+        values = self._values(X)
+        if self.multilabel_:
+            return (values > 0).astype(np.int64)
+        if len(self.classes_) > 2:
+            return np.asarray(self.classes_[values.argmax(axis=1)])
+        return np.asarray(self.classes_[(values[:, 0] > 0).astype(np.intp)])
+
+    def score(self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy on the labeled rows of y; unlabeled ones are ignored.
+
+        For multilabel data a row counts as right when all its labels are, and rows with an unknown
+        entry are ignored. The columns of a DataFrame are put into the order of `classes_` by their
+        names; an array's are taken as they come.
+        """
+        check_is_fitted(self)
+        labels = encode_labels(y, _num_samples(X), classes=self.classes_)
+        self._check_form(labels)
+        known = labels.complete
+        if not known.any():
+            raise ValueError("score needs labeled samples, and y has none.")
+        truth = labels.codes[known] if labels.multilabel else labels.classes[labels.codes[known]]
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        if is_dask(X) or isinstance(X, Elsewhere):
+            predicted = np.asarray(self.predict(X))[known]
+        else:
+            predicted = self.predict(_safe_indexing(X, np.flatnonzero(known)))
+        return float(accuracy_score(truth, predicted, sample_weight=weight))
+
+    def _check_form(self, labels: Labels) -> None:
+        """Refuse labels of another form than those of the fit."""
+        form = f"an indicator with {len(self.classes_)} columns" if self.multilabel_ else "a 1d y"
+        same = labels.multilabel == self.multilabel_
+        if not same or (self.multilabel_ and labels.codes.shape[1] != len(self.classes_)):
+            raise ValueError(
+                f"y has shape {labels.codes.shape}, but the fit had {form}; keep to that."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
         return tags

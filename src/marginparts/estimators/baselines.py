@@ -7,20 +7,34 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
 
-from marginparts._types import Array, Callback, Result, State
+from marginparts._types import (
+    Array,
+    Callback,
+    Data,
+    Init,
+    Problem,
+    Result,
+    Samples,
+    Seed,
+    State,
+    Targets,
+)
 from marginparts.backends import Backend, get_backend
 from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.estimators._base import PartsTransformer, open_logbook
+from marginparts.estimators._base import PartsTransformer, Prepared, check_data, prepared
 from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.losses.least_squares import LeastSquaresMap, squared_norm
 from marginparts.losses.lee2010 import Lee2010Problem
 from marginparts.losses.liu_wu2010 import LiuWu2010Problem
+from marginparts.recipe import MapSpec, RunSpec
+from marginparts.rows.base import Elsewhere
 from marginparts.solve.factorize import check_init, start_from
 from marginparts.solve.geometry import extreme_scale, tame_rows
-from marginparts.solve.loop import SOLVERS, Run, minimize
+from marginparts.solve.loop import Run, minimize
 from marginparts.solve.start import uniform_rows
-from marginparts.validation import check_count, check_nonnegative, check_option
+from marginparts.validation import check_mass, check_nonnegative, check_rank
 
 #: Updates of a map that is to end close to its optimum.
 _TO_THE_OPTIMUM = 1000
@@ -29,20 +43,45 @@ _TO_THE_OPTIMUM = 1000
 class _SquaredLossParts(PartsTransformer):
     """A factorization with the squared loss: its checks, its start and its map."""
 
-    init: Any
-    solver: str
-    max_iter: int
-    tol: float
-    random_state: Any
-    callback: Callback | None
+    def __init__(
+        self,
+        n_components: int = 32,
+        *,
+        init: Init = "auto",
+        solver: str = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        map_iter: int | None = 50,
+        output: str = "gram",
+        backend: str | Backend = "auto",
+        random_state: Seed = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.map_iter = map_iter
+        self.output = output
+        self.backend = backend
+        self.random_state = random_state
+        self.callback = callback
+        self.checkpoint = checkpoint
 
-    def _fit(self, X: Any, y: Any) -> None:
+    def _check_data(self, X: Samples, *, reset: bool) -> Data:
+        X = check_data(self, X, reset=reset)
+        # there is no update for rows that are not in memory
+        return self._check_data(X.gathered(), reset=reset) if isinstance(X, Elsewhere) else X
+
+    def _fit(self, X: Samples, y: Targets | None) -> None:
         """Check, start and find the parts."""
-        check_count(self.max_iter, "max_iter")
-        check_nonnegative(self.tol, "tol")
-        check_option(self.solver, "solver", SOLVERS)
-        get_backend(self.backend)
-        X, r = self._check_fit(X)
+        run = RunSpec(self.init, self.solver, self.max_iter, self.tol, self.backend)
+        MapSpec(self.map_iter, self.output)
+        X = self._check_data(X, reset=True)
+        check_mass(X, type(self).__name__)
+        r = check_rank(self.n_components, X.shape)
         check_init(self.init, X, r)
         self._scale = extreme_scale(X)
         if self._scale != 1:
@@ -50,20 +89,21 @@ class _SquaredLossParts(PartsTransformer):
         y = np.full(X.shape[0], UNKNOWN) if y is None else y
         labels = encode_labels(y, X.shape[0])
         self.classes_ = labels.classes
-        with open_logbook(self, X, labels, ("map_iter", "output")) as logbook:
-            H, V = start_from(self.init, X, r, logbook.seed, labels)
+        told = {"n_components": r, "lam": getattr(self, "lam", None), **vars(run)}
+        with prepared(self, X, labels, r, told) as ready:
+            H, V = start_from(self.init, X, r, ready.seed, labels)
             if not isinstance(self.init, str):
                 V = V * V.dtype.type(1 / self._scale)
-            self._fit_trusted(X, labels, H, V, logbook)
+            self._fit_trusted(ready, labels, H, V)
 
-    def _fit_trusted(self, X: Any, labels: Labels, H: Array, V: Array, logbook: Logbook) -> None:
+    def _fit_trusted(self, ready: Prepared, labels: Labels, H: Array, V: Array) -> None:
         """`fit` on checked data from a start (H, V)."""
         raise NotImplementedError
 
-    def _minimize(self, problem: Any, state: State, logbook: Logbook) -> Run:
+    def _minimize(self, problem: Problem, state: State, logbook: Logbook | None) -> Run:
         return minimize(
             problem, state, solver=self.solver, max_iter=self.max_iter, tol=self.tol,
-            callback=self.callback, keeper=logbook.keeper({}),
+            callback=self.callback, keeper=None if logbook is None else logbook.keeper({}),
         )  # fmt: skip
 
     def _keep_run(self, run: Run, H: Array) -> None:
@@ -71,9 +111,9 @@ class _SquaredLossParts(PartsTransformer):
         losses = [check.loss for check in history]
         self._keep(Result(run.state["V"], H, losses, run.n_iter, run.stop, run.solver, history))
 
-    def _map(self, X: Any) -> Array:
+    def _coefficients(self, X: Data) -> Array:
         V = self.components_.T
-        X, scale = tame_rows(X)
+        X, scale = tame_rows(X.astype(V.dtype, copy=False))
         problem = LeastSquaresMap(np.asarray(X @ V), V.T @ V)
         state = {"H": problem.start()}
         updates = _TO_THE_OPTIMUM if self.map_iter is None else self.map_iter
@@ -130,31 +170,25 @@ class SemiSupervisedNMF(_SquaredLossParts):
         n_components: int = 32,
         *,
         lam: float = 1.0,
-        init: Any = "auto",
+        init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         map_iter: int | None = 50,
         output: str = "gram",
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
-        self.n_components = n_components
+        super().__init__(
+            n_components, init=init, solver=solver, max_iter=max_iter, tol=tol, map_iter=map_iter,
+            output=output, backend=backend, random_state=random_state, callback=callback,
+            checkpoint=checkpoint,
+        )  # fmt: skip
         self.lam = lam
-        self.init = init
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.map_iter = map_iter
-        self.output = output
-        self.backend = backend
-        self.random_state = random_state
-        self.callback = callback
-        self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None) -> SemiSupervisedNMF:
+    def fit(self, X: Samples, y: Targets | None = None) -> SemiSupervisedNMF:
         """Find the parts.
 
         Parameters
@@ -174,7 +208,8 @@ class SemiSupervisedNMF(_SquaredLossParts):
         self._fit(X, y)
         return self
 
-    def _fit_trusted(self, X: Any, labels: Labels, H: Array, V: Array, logbook: Logbook) -> None:
+    def _fit_trusted(self, ready: Prepared, labels: Labels, H: Array, V: Array) -> None:
+        X: Any = ready.X
         rows = np.flatnonzero(labels.labeled)
         Y, known = _indicator(labels, rows, X.dtype)
         size = np.sqrt(float(np.sum(Y**2)))
@@ -183,10 +218,10 @@ class SemiSupervisedNMF(_SquaredLossParts):
         data = get_backend(self.backend).prepare(X)
         problem = Lee2010Problem(data, squared_norm(X), Y, known, rows, float(self.lam))
         mean_code = max(float(H.mean()), np.finfo(X.dtype).tiny)
-        U = uniform_rows(logbook.seed, 2, (Y.shape[1], V.shape[1])) * (Y.max(initial=0) / mean_code)
+        U = uniform_rows(ready.seed, 2, (Y.shape[1], V.shape[1])) * (Y.max(initial=0) / mean_code)
         # dealt out by the classes' first samples, not by their names
         U = U[np.argsort(np.argsort(np.argmax(Y > 0, axis=0), kind="stable"))] if len(Y) else U
-        run = self._minimize(problem, {"V": V, "U": U.astype(X.dtype), "H": H}, logbook)
+        run = self._minimize(problem, {"V": V, "U": U.astype(X.dtype), "H": H}, ready.logbook)
         self._keep_run(run, run.state["H"])
 
 
@@ -234,34 +269,7 @@ class ConstrainedNMF(_SquaredLossParts):
     (3, 2)
     """
 
-    def __init__(
-        self,
-        n_components: int = 32,
-        *,
-        init: Any = "auto",
-        solver: str = "auto",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        map_iter: int | None = 50,
-        output: str = "gram",
-        backend: str | Backend = "auto",
-        random_state: Any = None,
-        callback: Callback | None = None,
-        checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.init = init
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.map_iter = map_iter
-        self.output = output
-        self.backend = backend
-        self.random_state = random_state
-        self.callback = callback
-        self.checkpoint = checkpoint
-
-    def fit(self, X: Any, y: Any = None) -> ConstrainedNMF:
+    def fit(self, X: Samples, y: Targets | None = None) -> ConstrainedNMF:
         """Find the parts.
 
         Parameters
@@ -280,7 +288,8 @@ class ConstrainedNMF(_SquaredLossParts):
         self._fit(X, y)
         return self
 
-    def _fit_trusted(self, X: Any, labels: Labels, H: Array, V: Array, logbook: Logbook) -> None:
+    def _fit_trusted(self, ready: Prepared, labels: Labels, H: Array, V: Array) -> None:
+        X: Any = ready.X
         rows = np.flatnonzero(labels.complete)
         Y, _ = _indicator(labels, rows, X.dtype)
         # a sample without a single label cannot be tied to any other
@@ -297,7 +306,7 @@ class ConstrainedNMF(_SquaredLossParts):
         problem = LiuWu2010Problem(
             get_backend(self.backend).prepare(stack), Y.T @ Y, squared_norm(X)
         )
-        run = self._minimize(problem, {"V": V, "P": P}, logbook)
+        run = self._minimize(problem, {"V": V, "P": P}, ready.logbook)
         self._keep_run(run, run.state["P"])
 
 
@@ -307,7 +316,7 @@ def safe_mean(Y: Array, H: Array) -> Array:
     return np.asarray((Y.T @ H) / counts + np.finfo(H.dtype).eps, dtype=H.dtype)
 
 
-def _indicator(labels: Labels, rows: Any, dtype: Any) -> tuple[Array, Array]:
+def _indicator(labels: Labels, rows: NDArray[np.intp], dtype: DTypeLike) -> tuple[Array, Array]:
     """Return the labels of some rows as 0 and 1 (m, c), and where they are known."""
     codes = labels.codes[rows]
     if not labels.multilabel:

@@ -8,56 +8,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from marginparts._types import Array, Callback
+from marginparts._types import Array, Callback, Data, Init, Samples, Seed, Targets
 from marginparts.backends import Backend
-from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.directions import Source
-from marginparts.estimators._base import OUTPUTS, check_rows, open_logbook
-from marginparts.estimators._classifying import PartlyLabeledClassifier
-from marginparts.estimators.nmf_alpha import NMFAlpha
-from marginparts.labels import Labels
-from marginparts.rows.base import Elsewhere, at_hand
-from marginparts.rows.dask import as_dask_rows, lazy_on_dask
+from marginparts.checkpoint import Checkpoint
+from marginparts.directions import DualSource
+from marginparts.estimators._base import PartlyLabeledClassifier, check_data
+from marginparts.estimators._fitting import Fitted, fit_classifier
+from marginparts.rows.dask import mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
-from marginparts.scores import check_scoring
-from marginparts.selection import (
-    C_GRID_UNSCALED,
-    DIRECTION_GRID_UNSCALED,
-    LAM_GRID,
-    LAM_GRID_SEVERAL,
-    LAM_GRID_UNSCALED,
-    Grid,
-    Setting,
-    choose,
-)
-from marginparts.solve.factorize import check_init
-from marginparts.svm.calibration import ENOUGH, calibrate
-from marginparts.svm.class_weights import ClassWeight, check_class_weight
-from marginparts.svm.head import fit_head
-from marginparts.svm.thresholds import choose_thresholds
-from marginparts.validation import (
-    DTYPES,
-    as_nonnegative,
-    check_count,
-    check_mass,
-    check_nonnegative,
-    check_option,
-    check_positive,
-    check_rank,
-    on_the_host,
-)
-
-#: How a value of each parameter that may be chosen is checked.
-_CHECKS: dict[str, Any] = {
-    "lam": check_nonnegative,
-    "map_iter": lambda value, name: None if value is None else check_count(value, name),
-    "normalize": lambda value, name: bool(value),
-    "C": check_positive,
-    "direction_C": check_positive,
-}
-
+from marginparts.selection import Setting
+from marginparts.svm.calibration import ENOUGH
+from marginparts.svm.class_weights import ClassWeight
+from marginparts.validation import is_dask
 
 #: The method of the paper, and nothing else; what it tunes is left to cross-validation.
 _PAPER: dict[str, Any] = {
@@ -67,7 +31,7 @@ _PAPER: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _is_calibrated(estimator: Any) -> bool:
+def _is_calibrated(estimator: NMFAlphaClassifier) -> bool:
     """Whether there were labels enough for probabilities; if not, say why there are none."""
     if getattr(estimator, "calibration_", None) is not None:
         return True
@@ -207,18 +171,18 @@ class NMFAlphaClassifier(
         scoring: str | None = None,
         thresholds: str | None = "auto",
         rehearse: bool = True,
-        directions: str | Source = "svm",
+        directions: str | DualSource = "svm",
         multiclass: str = "ovr",
         direction_C: float | str = 1.0,
         scale: bool = True,
         features: str | None = "hellinger",
         pseudo: str | None = "svm",
-        init: Any = "auto",
+        init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
@@ -271,7 +235,7 @@ class NMFAlphaClassifier(
         """
         return cls(n_components, **{**_PAPER, **changes})
 
-    def fit(self, X: Any, y: Any) -> NMFAlphaClassifier:
+    def fit(self, X: Samples, y: Targets) -> NMFAlphaClassifier:
         """Choose what is left to choose, find the parts, train the SVM.
 
         Parameters
@@ -280,130 +244,27 @@ class NMFAlphaClassifier(
             Nonnegative data, labeled and unlabeled, in memory, on disk (`open_rows`) or on a
             cluster; set ``pseudo=None`` for these two.
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled; at least two classes.
+            Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
+            sparse y is labeled: no label applies.
 
         Returns
         -------
         NMFAlphaClassifier
             The fitted estimator.
         """
-        self._given()  # refuses what cannot be meant before the data is looked at
-        check_scoring(self.scoring)
-        if self.thresholds is not None:
-            check_option(self.thresholds, "thresholds", ("auto",))
-        check_option(self.output, "output", OUTPUTS)
-        parts = NMFAlpha(
-            directions=self.directions, multiclass=self.multiclass, scale=self.scale,
-            features=self.features, pseudo=self.pseudo, class_weight=self.class_weight,
-            output=self.output, init=self.init, solver=self.solver, max_iter=self.max_iter,
-            tol=self.tol, backend=self.backend, callback=self.callback,
-        )  # fmt: skip
-        parts.check_parameters()
-        X = self._check_data(X, reset=True)
-        if not isinstance(X, Elsewhere):
-            check_mass(X, type(self).__name__)
-        labels = self._check_labels(y, X.shape[0])
-        check_class_weight(self.class_weight, labels)
-        check_scoring(self.scoring, labels)
-        grid = self._grid(labels, X.shape)
-        for rank in grid.n_components:
-            check_init(self.init, X, rank)
-        with (
-            at_hand(X, max(grid.n_components), self.solver) as X,
-            open_logbook(self, X, labels) as logbook,
-        ):
-            return self._fit_trusted(X, labels, grid, parts, logbook)
-
-    def _fit_trusted(
-        self, X: Any, labels: Labels, grid: Grid, parts: NMFAlpha, logbook: Logbook
-    ) -> NMFAlphaClassifier:
-        """`fit` on checked data and labels: the candidates, and what they are candidates for."""
-        seed = logbook.seed
-        choice = choose(
-            X, labels, grid, parts.recipe(), scoring=self.scoring,
-            thresholds=self.thresholds is not None, rehearse=bool(self.rehearse),
-            output=self.output, seed=seed, n_splits=self._n_splits(), callback=self.callback,
-            logbook=logbook,
-        )  # fmt: skip
-        self.n_components_, self.lam_, self.map_iter_, self.normalize_ = choice.best[:4]
-        self.C_, self.direction_C_ = choice.best[4:]
-        self.choice_ = choice
-        self.honest_score_, self.honest_score_error_ = choice.honest_score, choice.honest_error
-        self.parts_ = parts.set_params(
-            n_components=self.n_components_, lam=self.lam_, map_iter=self.map_iter_,
-            C=self.direction_C_, random_state=seed,
-        )  # fmt: skip
-        self.parts_.fit_trusted(X, labels, logbook)
-        self.n_iter_ = self.parts_.n_iter_
-        known = np.flatnonzero(labels.labeled)
-        self.head_ = fit_head(
-            self.parts_.codes(X[known]), labels.take(known), self.C_, normalize=self.normalize_,
-            class_weight=self.class_weight,
-        )  # fmt: skip
-        self._learn_from_hidden(labels)
-        self.coef_, self.intercept_ = self.head_.coef, self.head_.intercept
+        self._keep(fit_classifier(self, X, y, several=False))
         return self
 
-    def _learn_from_hidden(self, labels: Labels) -> None:
-        """Learn thresholds and probabilities from what was said of hidden labels.
-
-        The hyperplanes are moved by the thresholds, so that a value above 0 is a yes.
-        """
-        self.thresholds_: Array = np.zeros(len(self.head_.intercept))
-        self.calibration_ = None
-        if self.choice_.held_out is None:
-            return
-        rows, values = self.choice_.held_out
-        truth = labels.take(rows)
-        if labels.multilabel and self.thresholds is not None:
-            self.thresholds_ = choose_thresholds(values, truth, self.scoring)
-            moved = self.head_.intercept - self.thresholds_
-            self.head_ = self.head_._replace(intercept=moved)
-        self.calibration_ = calibrate(values - self.thresholds_, truth)
-
-    def _candidates(self, name: str) -> tuple[Any, ...] | None:
-        """Return what is to be tried for a parameter, or None when that is left open."""
-        value = getattr(self, name)
-        if isinstance(value, str):
-            if value != "auto":
-                raise ValueError(f"{name}={value!r} is unknown; give a number or 'auto'.")
-            return None
-        return (self._checked(name, value),)
-
-    def _checked(self, name: str, value: Any) -> Any:
-        """Return a value of a parameter, or refuse it."""
-        return _CHECKS[name](value, name)
-
-    def _given(self) -> dict[str, Any]:
-        """Return the candidates of all parameters but those left open."""
-        found = {name: self._candidates(name) for name in _CHECKS}
-        return {name: candidates for name, candidates in found.items() if candidates is not None}
-
-    def _grid(self, labels: Labels, shape: tuple[int, int]) -> Grid:
-        """Return the candidates, the number of parts among them."""
-        return self._filled_grid(labels, (check_rank(self.n_components, shape),))
-
-    def _filled_grid(self, labels: Labels, ranks: tuple[int, ...]) -> Grid:
-        """Return the candidates given, and the usual ones for what is left open."""
-        usual: dict[str, Any] = {"direction_C": DIRECTION_GRID_UNSCALED}
-        if self.scale:
-            usual["lam"] = LAM_GRID_SEVERAL if labels.multilabel else LAM_GRID
-        else:  # nothing is known of the units
-            usual.update(lam=LAM_GRID_UNSCALED, C=C_GRID_UNSCALED)
-        return Grid(**{"n_components": ranks, **usual, **self._given()})
-
-    def _n_splits(self) -> int | None:
-        """Return the number of folds, None for as many as suit the labels."""
-        return None
-
-    def _check_data(self, X: Any, *, reset: bool) -> Any:
-        X = as_dask_rows(X)
-        if isinstance(X, Elsewhere):
-            return check_rows(self, X, reset=reset)
-        X = validate_data(
-            self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
-        )
-        return as_nonnegative(X, type(self).__name__)
+    def _keep(self, fitted: Fitted) -> None:
+        """Keep what a fit has found."""
+        self.choice_ = choice = fitted.choice
+        self.n_components_, self.lam_, self.map_iter_, self.normalize_ = choice.best[:4]
+        self.C_, self.direction_C_ = choice.best[4:]
+        self.honest_score_, self.honest_score_error_ = choice.honest_score, choice.honest_error
+        self.parts_, self.head_ = fitted.parts, fitted.head
+        self.n_iter_ = fitted.parts.n_iter_
+        self.thresholds_, self.calibration_ = fitted.thresholds, fitted.calibration
+        self.coef_, self.intercept_ = fitted.head.coef, fitted.head.intercept
 
     @property
     def selection_(self) -> dict[Setting, list[float]]:
@@ -429,27 +290,27 @@ class NMFAlphaClassifier(
     def _n_features_out(self) -> int:
         return int(self.parts_.components_.shape[0])
 
-    @lazy_on_dask
-    def transform(self, X: Any, *, out: str | os.PathLike[str] | None = None) -> Array:
+    def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Return Z (n, r): the samples expressed in the parts, see `NMFAlpha.transform`."""
+        if is_dask(X):
+            return mapped_lazily(self.transform, X)
         check_is_fitted(self)
-        X = self._check_data(X, reset=False)
+        X = check_data(self, X, reset=False)
         if out is None and not isinstance(X, RowBlocks):
-            return self.parts_.codes(X)
-        return mapped_by_blocks(X, self.parts_.codes, self._n_features_out, out)
+            return self.parts_._codes(X)
+        return mapped_by_blocks(X, self.parts_._codes, self._n_features_out, out)
 
-    def _values(self, X: Any) -> Array:
-        X = self._check_data(X, reset=False)
+    def _values(self, X: Samples) -> Array:
+        X = check_data(self, X, reset=False)
         if isinstance(X, RowBlocks):
             return mapped_by_blocks(X, self._values_of, self._n_features_out)
-        return self._values_of(X)
+        return self.head_.values(self.parts_._codes(X))
 
-    def _values_of(self, X: Any) -> Array:
-        return self.head_.values(self.parts_.codes(X))
+    def _values_of(self, X: Data) -> Array:
+        return self.head_.values(self.parts_._codes(X))
 
     @available_if(_is_calibrated)
-    @lazy_on_dask
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Samples) -> Array:
         """Return calibrated probabilities of the classes.
 
         Learned on labels that were hidden, so there are none when the labels were too few. The
@@ -465,6 +326,8 @@ class NMFAlphaClassifier(
             Rows sum to one. For multilabel data each column is a probability of its own, NaN for a
             label with too few examples.
         """
+        if is_dask(X):
+            return mapped_lazily(self.predict_proba, X)
         check_is_fitted(self)
         return self.probabilities(self._values(X))
 

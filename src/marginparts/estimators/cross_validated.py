@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from marginparts._types import Callback
+from marginparts._types import Callback, Init, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
-from marginparts.directions import Source
+from marginparts.directions import DualSource
+from marginparts.estimators._fitting import fit_classifier
 from marginparts.estimators.classifier import NMFAlphaClassifier
-from marginparts.labels import Labels
-from marginparts.selection import Grid, Setting, standard_error, usual_ranks
+from marginparts.selection import Setting, standard_error
 from marginparts.svm.class_weights import ClassWeight
-from marginparts.validation import check_count, check_rank
 
 
 class NMFAlphaCV(NMFAlphaClassifier):
@@ -89,44 +88,47 @@ class NMFAlphaCV(NMFAlphaClassifier):
 
     def __init__(
         self,
-        n_components: Any = "auto",
+        n_components: int | Sequence[int] | str = "auto",
         *,
-        lam: Any = "auto",
-        C: Any = "auto",
-        map_iter: Any = "auto",
-        normalize: Any = "auto",
+        lam: float | Sequence[float] | str = "auto",
+        C: float | Sequence[float] | str = "auto",
+        map_iter: int | Sequence[int | None] | str | None = "auto",
+        normalize: bool | Sequence[bool] | str = "auto",
         output: str = "gram",
         class_weight: ClassWeight = None,
         scoring: str | None = None,
         thresholds: str | None = "auto",
         rehearse: bool = True,
         cv: int | None = None,
-        directions: str | Source = "svm",
+        directions: str | DualSource = "svm",
         multiclass: str = "ovr",
-        direction_C: Any = 1.0,
+        direction_C: float | Sequence[float] | str = 1.0,
         scale: bool = True,
         features: str | None = "hellinger",
         pseudo: str | None = "svm",
-        init: Any = "auto",
+        init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
+        candidates: dict[str, Any] = {
+            "n_components": n_components, "lam": lam, "C": C, "map_iter": map_iter,
+            "normalize": normalize, "direction_C": direction_C,
+        }  # fmt: skip
         super().__init__(
-            n_components, lam=lam, C=C, map_iter=map_iter, normalize=normalize, output=output,
+            **candidates, output=output,
             class_weight=class_weight, scoring=scoring, thresholds=thresholds, rehearse=rehearse,
-            directions=directions, multiclass=multiclass, direction_C=direction_C, scale=scale,
-            features=features, pseudo=pseudo,
-            init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
+            directions=directions, multiclass=multiclass, scale=scale, features=features,
+            pseudo=pseudo, init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
             random_state=random_state, callback=callback, checkpoint=checkpoint,
         )  # fmt: skip
         self.cv = cv
 
-    def fit(self, X: Any, y: Any) -> NMFAlphaCV:
+    def fit(self, X: Samples, y: Targets) -> NMFAlphaCV:
         """Try the candidates on folds of the labeled samples, and fit the best one to all samples.
 
         Parameters
@@ -134,46 +136,21 @@ class NMFAlphaCV(NMFAlphaClassifier):
         X : (n, d) array or sparse matrix
             Nonnegative data, labeled and unlabeled.
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled; at least two classes.
+            Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
+            sparse y is labeled: no label applies.
 
         Returns
         -------
         NMFAlphaCV
             The fitted estimator.
         """
-        self._n_splits()
-        super().fit(X, y)
+        fitted = fit_classifier(self, X, y, several=True, n_splits=self.cv)
+        self._keep(fitted)
         self.best_params_ = self.choice_.best._asdict()
         self.best_score_, self.best_score_error_ = self.choice_.score, self.choice_.error
-        self.doubt_ = self.choice_.doubt(self._n_labeled)
+        self.doubt_ = self.choice_.doubt(fitted.n_labeled)
         self.cv_results_ = _as_columns(self.selection_)
         return self
-
-    def _candidates(self, name: str) -> tuple[Any, ...] | None:
-        value = getattr(self, name)
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            return super()._candidates(name)
-        found = tuple(self._checked(name, each) for each in value)
-        if not found:
-            raise ValueError(f"{name} has no candidate; give at least one, or 'auto'.")
-        return tuple(dict.fromkeys(found))
-
-    def _grid(self, labels: Labels, shape: tuple[int, int]) -> Grid:
-        self._n_labeled = int(labels.labeled.sum())
-        ranks: Any = self.n_components
-        if isinstance(ranks, str):
-            if ranks != "auto":
-                raise ValueError(f"n_components={ranks!r} is unknown; give numbers or 'auto'.")
-            ranks = usual_ranks(labels, shape)
-        elif not isinstance(ranks, Iterable):
-            ranks = (ranks,)
-        found = tuple(dict.fromkeys(check_rank(rank, shape) for rank in ranks))
-        if not found:
-            raise ValueError("n_components has no candidate; give at least one, or 'auto'.")
-        return self._filled_grid(labels, found)
-
-    def _n_splits(self) -> int | None:
-        return None if self.cv is None else check_count(self.cv, "cv", least=2)
 
 
 def _as_columns(scores: dict[Setting, list[float]]) -> dict[str, Any]:

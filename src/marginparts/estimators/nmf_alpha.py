@@ -10,26 +10,35 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts._types import Array, Callback, PathStep, Result
-from marginparts.backends import Backend, get_backend
+from marginparts._types import (
+    DEFAULT_LAM,
+    Array,
+    Callback,
+    Data,
+    Init,
+    PathStep,
+    Result,
+    Samples,
+    Seed,
+    Targets,
+)
+from marginparts.backends import Backend
 from marginparts.backends._common import column_sums
 from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.directions import SOURCES, Source
-from marginparts.estimators._base import PartsTransformer, open_logbook
+from marginparts.directions import DirectionSpec, DualSource, find_directions
+from marginparts.estimators._base import PartsTransformer, check_training_data, prepared
 from marginparts.labels import Labels, encode_labels
-from marginparts.recipe import Recipe
-from marginparts.rows.base import Elsewhere, at_hand
-from marginparts.rows.dask import as_dask_rows
+from marginparts.recipe import MapSpec, Recipe, RunSpec
+from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import (
     check_init,
     factorize_path,
     margin_components,
     parts_of,
 )
-from marginparts.solve.loop import SOLVERS
 from marginparts.solve.map import map_rows
 from marginparts.svm.class_weights import ClassWeight, check_class_weight
-from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
+from marginparts.validation import check_nonnegative, check_rank
 
 
 class NMFAlpha(PartsTransformer):
@@ -48,7 +57,7 @@ class NMFAlpha(PartsTransformer):
         Where the margin components come from, see `margin_directions`.
     multiclass : {"ovr", "ovo"}
         More than two classes: one classifier a class, or one a pair as in the paper.
-    C : float
+    direction_C : float
         Cost of the classifiers that give the directions.
     scale : bool
         Whether lam counts in units of the data's mass; False is the paper's raw coefficients.
@@ -99,14 +108,14 @@ class NMFAlpha(PartsTransformer):
     classes_ : array
         The labels seen.
     loss_curve_ : array
-        The loss at the start and at each look after it.
+        The loss at the start and at each evaluation after it.
     n_iter_ : int
     stop_ : Stop
         Why the fit ended; ``str(stop_)`` is a sentence.
     solver_ : str
         The solver used.
     history_ : list of Check
-        Iteration, loss, seconds, residual and nonzeros at each look.
+        Iteration, loss, seconds, residual and nonzeros at each evaluation of the loss.
     n_features_in_ : int
 
     Examples
@@ -121,28 +130,26 @@ class NMFAlpha(PartsTransformer):
     (361, 16)
     """
 
-    _takes_rows = True
-
     def __init__(
         self,
         n_components: int = 32,
         *,
-        lam: float = 10.0,
-        directions: str | Source = "svm",
+        lam: float = DEFAULT_LAM,
+        directions: str | DualSource = "svm",
         multiclass: str = "ovr",
-        C: float = 1.0,
+        direction_C: float = 1.0,
         scale: bool = True,
         features: str | None = None,
         pseudo: str | None = None,
         class_weight: ClassWeight = None,
-        init: Any = "auto",
+        init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
         tol: float = 1e-4,
         map_iter: int | None = 10,
         output: str = "gram",
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
     ) -> None:
@@ -150,7 +157,7 @@ class NMFAlpha(PartsTransformer):
         self.lam = lam
         self.directions = directions
         self.multiclass = multiclass
-        self.C = C
+        self.direction_C = direction_C
         self.scale = scale
         self.features = features
         self.pseudo = pseudo
@@ -166,7 +173,7 @@ class NMFAlpha(PartsTransformer):
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, X: Any, y: Any = None) -> NMFAlpha:
+    def fit(self, X: Samples, y: Targets | None = None) -> NMFAlpha:
         """Find the parts.
 
         Parameters
@@ -182,26 +189,49 @@ class NMFAlpha(PartsTransformer):
         NMFAlpha
             The fitted estimator.
         """
-        self.check_parameters()
-        X, r = self._check_fit(X)
+        recipe = self._recipe()
+        lam = check_nonnegative(self.lam, "lam")
+        X = check_training_data(self, X)
+        r = check_rank(self.n_components, X.shape)
         check_init(self.init, X, r)
         labels = None if y is None else encode_labels(y, X.shape[0])
         if labels is not None:
             check_class_weight(self.class_weight, labels)
-        with (
-            at_hand(X, r, self.solver) as X,
-            # the backend in use is compared in any case
-            open_logbook(self, X, labels, ("backend", "map_iter", "output")) as logbook,
-        ):
-            return self.fit_trusted(X, labels, logbook)
+        # the backend in use is compared in any case
+        no_matter = ("backend", "map_iter", "output")
+        told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
+        with prepared(self, X, labels, r, {"n_components": r, "lam": lam, **told}) as fit:
+            return self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook)
 
-    def fit_trusted(self, X: Any, labels: Labels | None, logbook: Logbook) -> NMFAlpha:
-        """`fit` on checked data and labels, with the logbook's seed."""
-        seed = logbook.seed
+    def _recipe(self) -> Recipe:
+        """Return the parameters as a recipe, or refuse what cannot be meant."""
+        return Recipe(
+            DirectionSpec(
+                self.directions, self.multiclass, self.features, self.pseudo, self.direction_C,
+                self.scale, self.class_weight,
+            ),
+            RunSpec(self.init, self.solver, self.max_iter, self.tol, self.backend),
+            MapSpec(self.map_iter, self.output),
+        )  # fmt: skip
+
+    @classmethod
+    def _of(cls, recipe: Recipe, n_components: int, lam: float, **others: Any) -> NMFAlpha:
+        """Return the estimator of a recipe, not fitted."""
+        return cls(n_components, lam=lam, **recipe.parameters(), **others)
+
+    def _fit_trusted(
+        self,
+        X: Data | OutOfCore,
+        labels: Labels | None,
+        recipe: Recipe,
+        seed: int,
+        logbook: Logbook | None,
+    ) -> NMFAlpha:
+        """`fit` on checked data and labels, with a recipe that says the same as the parameters."""
         self.n_features_in_ = X.shape[1]
-        found = None if labels is None else self.recipe().margin(X, labels, seed)
+        found = None if labels is None else find_directions(X, labels, recipe.directions, seed)
         self.directions_ = None if found is None else found.S
-        ((_, result),) = self.recipe().parts(
+        ((_, result),) = recipe.parts(
             X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
             callback=self.callback, logbook=logbook,
         )  # fmt: skip
@@ -210,20 +240,20 @@ class NMFAlpha(PartsTransformer):
         self._keep_margins(X, result, () if found is None else found.names)
         return self
 
-    def _keep_margins(self, X: Any, result: Result, names: tuple[str, ...]) -> None:
+    def _keep_margins(self, X: Data | OutOfCore, result: Result, names: tuple[str, ...]) -> None:
         """Keep the margin components and their codes, from which the parts rebuild them."""
         S = self.directions_
         if S is None:
             S = sp.csr_array((X.shape[0], 0), dtype=X.dtype)
         self.margin_names_ = np.array(names, dtype=str)
         self.margin_components_ = margin_components(S, X) if result.XS is None else result.XS
-        # only labeled rows of H are looked at: it may be on disk, or on a cluster
+        # only labeled rows of H are read: it may be on disk, or on a cluster
         known = np.flatnonzero(np.diff(S.indptr))
         HS = S[known].T @ np.asarray(result.H[known])
         self.margin_codes_ = np.asarray(HS) * column_sums(result.V).astype(X.dtype)
 
     def path(
-        self, X: Any, lams: Iterable[float], *, callback: Callback | None = None
+        self, X: Samples, lams: Iterable[float], *, callback: Callback | None = None
     ) -> list[PathStep]:
         """Follow the fitted parts as the weight of the margin components changes.
 
@@ -244,13 +274,13 @@ class NMFAlpha(PartsTransformer):
         """
         check_is_fitted(self)
         lams = [check_nonnegative(lam, "lams") for lam in lams]
-        if isinstance(as_dask_rows(X), Elsewhere):
-            raise ValueError("path needs X in memory, and not rows on disk or on a cluster.")
         X = self._check_data(X, reset=False)
+        if isinstance(X, Elsewhere):
+            raise ValueError("path needs X in memory, and not rows on disk or on a cluster.")
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:
             raise ValueError("path needs the X of a fit with labels: its margin components.")
-        H, V = self.coefficients(X), self.components_.T.astype(X.dtype)
+        H, V = self._coefficients(X), self.components_.T.astype(X.dtype)
         steps = factorize_path(
             X, np.ascontiguousarray(H), np.ascontiguousarray(V), S=S, lams=lams,
             solver=self.solver, max_iter=self.max_iter, tol=self.tol, backend=self.backend,
@@ -260,32 +290,6 @@ class NMFAlpha(PartsTransformer):
             (PathStep(lam, parts_of(result.V)) for lam, result in steps), key=lambda step: step.lam
         )
 
-    def check_parameters(self) -> None:
-        """Refuse what cannot be meant, before any work is done."""
-        check_nonnegative(self.lam, "lam")
-        check_positive(self.C, "C")
-        check_count(self.max_iter, "max_iter")
-        check_nonnegative(self.tol, "tol")
-        check_option(self.solver, "solver", SOLVERS)
-        check_option(self.multiclass, "multiclass", ("ovr", "ovo"))
-        if not callable(self.directions):
-            check_option(self.directions, "directions", SOURCES)
-        if self.features is not None:
-            check_option(self.features, "features", ("hellinger",))
-        if self.pseudo is not None:
-            check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
-        check_class_weight(self.class_weight)
-        get_backend(self.backend)
-
-    def recipe(self) -> Recipe:
-        """Return how labels and rows become parts here."""
-        return Recipe(
-            directions=self.directions, multiclass=self.multiclass, cost=float(self.C),
-            scale=bool(self.scale), features=self.features, pseudo=self.pseudo,
-            class_weight=self.class_weight, init=self.init,
-            solver=self.solver, max_iter=int(self.max_iter), tol=float(self.tol),
-            backend=self.backend,
-        )  # fmt: skip
-
-    def _map(self, X: Any) -> Array:
+    def _coefficients(self, X: Data) -> Array:
+        X = X.astype(self.components_.dtype, copy=False)
         return map_rows(X, self.components_.T.copy(), self.map_iter, self.backend)

@@ -5,33 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from marginparts._types import Array
-from marginparts.backends import Backend, get_backend
-from marginparts.estimators._classifying import PartlyLabeledClassifier
+from marginparts._types import DEFAULT_LAM, Array, Data, Samples, Seed, Targets
+from marginparts.backends import Backend
+from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.labels import Labels
-from marginparts.online import Rows, Settings, Stream, View
+from marginparts.online import Rows, Stream, StreamSpec, View
 from marginparts.online._classes import declared_classes, labels_of, places_in
+from marginparts.recipe import HeadSpec, MapSpec
 from marginparts.svm.head import Head
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,
     check_count,
     check_mass,
-    check_nonnegative,
     check_option,
-    check_positive,
     on_the_host,
     seed_of,
 )
-
-
-def _is_auto(value: Any) -> bool:
-    """Whether a parameter is left open; any other word is refused."""
-    return isinstance(value, str) and check_option(value, "normalize", ("auto",)) == "auto"
 
 
 class OnlineNMFAlphaClassifier(
@@ -57,8 +52,9 @@ class OnlineNMFAlphaClassifier(
     normalize : bool or "auto"
         Whether the SVM sees each code with length 1, or all codes scaled alike; ``"auto"`` is what
         predicts hidden labels of the samples at hand better.
-    pseudo : bool
-        Let the surest unlabeled samples at hand take part in the directions too.
+    pseudo : {None, "pa"}
+        Let the unlabeled samples at hand of which the passive-aggressive learner is surest take
+        part in the directions too.
     half_life : float or None
         The number of samples after which one counts half; None forgets nothing.
     batch_size : int
@@ -104,17 +100,17 @@ class OnlineNMFAlphaClassifier(
         self,
         n_components: int = 32,
         *,
-        lam: float = 1.0,
+        lam: float = DEFAULT_LAM,
         C: float = 2.0,
         map_iter: int = 10,
         normalize: bool | str = "auto",
-        pseudo: bool = True,
+        pseudo: str | None = "pa",
         half_life: float | None = None,
         batch_size: int = 500,
         memory: int = 4096,
         n_iter: int = 5,
         backend: str | Backend = "auto",
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -129,7 +125,7 @@ class OnlineNMFAlphaClassifier(
         self.backend = backend
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> OnlineNMFAlphaClassifier:
+    def fit(self, X: Samples, y: Targets) -> OnlineNMFAlphaClassifier:
         """Forget what was learned, and go once over samples as if they came in a stream.
 
         Parameters
@@ -145,14 +141,16 @@ class OnlineNMFAlphaClassifier(
         OnlineNMFAlphaClassifier
             The fitted estimator.
         """
-        self._settings()  # refuses what cannot be meant before the data is looked at
+        self._spec()  # wrong parameters are refused before the data is read
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
         labels = self._check_labels(y, X.shape[0])
         self._begin(X, labels, declared=True)
         return self._take(X, labels)
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> OnlineNMFAlphaClassifier:
+    def partial_fit(
+        self, X: Samples, y: Targets | None = None, classes: ArrayLike | None = None
+    ) -> OnlineNMFAlphaClassifier:
         """Learn from the next samples of a stream.
 
         Parameters
@@ -172,7 +170,7 @@ class OnlineNMFAlphaClassifier(
         OnlineNMFAlphaClassifier
             The fitted estimator.
         """
-        self._settings()
+        self._spec()
         first = not hasattr(self, "stream_")
         X = self._check_data(X, reset=first)
         if first:
@@ -189,7 +187,7 @@ class OnlineNMFAlphaClassifier(
             )
         return self._take(X, labels)
 
-    def _begin(self, X: Any, labels: Labels, *, declared: bool) -> None:
+    def _begin(self, X: Data, labels: Labels, *, declared: bool) -> None:
         """Begin an empty stream."""
         self.classes_, self.multilabel_ = labels.classes, labels.multilabel
         self.declared_ = declared
@@ -198,36 +196,29 @@ class OnlineNMFAlphaClassifier(
             sp.csr_array(X), labels.codes, len(labels.classes), seed_of(self.random_state)
         )
 
-    def _take(self, X: Any, labels: Labels) -> OnlineNMFAlphaClassifier:
+    def _take(self, X: Data, labels: Labels) -> OnlineNMFAlphaClassifier:
         """Pass samples on to the stream."""
         stream, c = self.stream_, len(labels.classes)
         if c > len(self.classes_):
             stream = stream.with_classes(places_in(self.classes_, labels.classes), c)
         X = sp.csr_array(X).astype(stream.pending.X.dtype, copy=False)
-        stream = stream.then(Rows.arrived(X, labels.codes, c), self._settings())
+        stream = stream.then(Rows.arrived(X, labels.codes, c), self._spec())
         # all or nothing: what was interrupted leaves the model as it was
         self.stream_, self.classes_ = stream, labels.classes
         self.n_samples_seen_ += X.shape[0]
         return self
 
-    def _settings(self) -> Settings:
+    def _spec(self) -> StreamSpec:
         """Return the parameters, or refuse what cannot be meant."""
-        get_backend(self.backend)
-        return Settings(
-            n_components=check_count(self.n_components, "n_components"),
-            lam=check_nonnegative(self.lam, "lam"),
-            C=check_positive(self.C, "C"),
-            map_iter=check_count(self.map_iter, "map_iter"),
-            normalize=None if _is_auto(self.normalize) else bool(self.normalize),
-            pseudo=bool(self.pseudo),
-            half_life=None
-            if self.half_life is None
-            else check_positive(self.half_life, "half_life"),
-            batch_size=check_count(self.batch_size, "batch_size"),
-            memory=check_count(self.memory, "memory"),
-            n_iter=check_count(self.n_iter, "n_iter"),
-            backend=self.backend,
-        )
+        normalize: Any = self.normalize
+        if isinstance(normalize, str):
+            check_option(normalize, "normalize", ("auto",))
+            normalize = None
+        return StreamSpec(
+            self.n_components, self.lam, MapSpec(check_count(self.map_iter, "map_iter")),
+            HeadSpec(self.C, normalize), self.pseudo, self.half_life, self.batch_size, self.memory,
+            self.n_iter, self.backend,
+        )  # fmt: skip
 
     def _check_rank(self) -> None:
         V = self.stream_.V
@@ -237,7 +228,7 @@ class OnlineNMFAlphaClassifier(
                 "stream that has begun; fit anew."
             )
 
-    def _check_data(self, X: Any, *, reset: bool) -> Any:
+    def _check_data(self, X: Samples, *, reset: bool) -> Data:
         X = validate_data(
             self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
         )
@@ -250,7 +241,7 @@ class OnlineNMFAlphaClassifier(
     def _view(self) -> View:
         """Return what the stream has to say now."""
         check_is_fitted(self)
-        return self.stream_.view(self._settings())
+        return self.stream_.view(self._spec())
 
     @property
     def components_(self) -> Array:
@@ -276,7 +267,7 @@ class OnlineNMFAlphaClassifier(
     def _n_features_out(self) -> int:
         return int(self._view().V.shape[1])
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Samples) -> Array:
         """Return Z (n, r): the samples expressed in the present parts, see `NMFAlpha.transform`."""
         view = self._view()
         return view.codes(self._check_data(X, reset=False))
@@ -290,7 +281,7 @@ class OnlineNMFAlphaClassifier(
             )
         return view.head
 
-    def _values(self, X: Any) -> Array:
+    def _values(self, X: Samples) -> Array:
         X = self._check_data(X, reset=False)
         return self._head().values(self._view().codes(X))
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from marginparts._types import Array
-from marginparts.estimators._classifying import PartlyLabeledClassifier
-from marginparts.solve.start import seed_of
+from marginparts._types import Array, Samples, Seed, Targets
+from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.svm.class_weights import ClassWeight, check_class_weight
 from marginparts.svm.transductive import transductive_weights
-from marginparts.validation import DTYPES, check_positive, on_the_host
+from marginparts.validation import DTYPES, check_positive, on_the_host, seed_of
 
 
 class TransductiveSVM(PartlyLabeledClassifier):
@@ -56,7 +53,7 @@ class TransductiveSVM(PartlyLabeledClassifier):
         fit_intercept: bool = True,
         class_weight: ClassWeight = None,
         tol: float = 1e-2,
-        random_state: Any = None,
+        random_state: Seed = None,
     ) -> None:
         self.C = C
         self.fit_intercept = fit_intercept
@@ -64,7 +61,7 @@ class TransductiveSVM(PartlyLabeledClassifier):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> TransductiveSVM:
+    def fit(self, X: Samples, y: Targets) -> TransductiveSVM:
         """Train on labeled and unlabeled samples.
 
         Parameters
@@ -98,6 +95,6 @@ class TransductiveSVM(PartlyLabeledClassifier):
                 self.intercept_[k] = 1.0  # a label that every sample has is always predicted
         return self
 
-    def _values(self, X: Any) -> Array:
+    def _values(self, X: Samples) -> Array:
         X = validate_data(self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_

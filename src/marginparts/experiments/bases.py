@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array
 from marginparts.datasets import load_paper_data
-from marginparts.directions import find_directions
+from marginparts.directions import DirectionSpec, find_directions
 from marginparts.experiments.protocol import draw_trial
 from marginparts.solve.factorize import factorize, parts_of, start_from
 from marginparts.solve.map import map_rows
@@ -115,7 +115,7 @@ def find_bases(
     """
     data = load_paper_data(DATA, data_dir)
     trial = draw_trial(data, PREPROCESSING, SPLIT)
-    S = find_directions(trial.X_train, trial.labels(FRACTION), seed=trial.seed).S
+    S = find_directions(trial.X_train, trial.labels(FRACTION), DirectionSpec(), trial.seed).S
     H, V = start_from("random", trial.X_train, rank, trial.seed)
     x = trial.X_test[digit : digit + 1]
     panels = []

@@ -1,6 +1,6 @@
 """The last SVM for many costs: exact like `fit_head`, and cheap for hundreds of columns.
 
-Newton's method (see `marginparts.svm._newton`) spends its time on Gram matrices of the rows within
+Newton's method (see `marginparts.svm.head`) spends its time on Gram matrices of the rows within
 the margin. From one step to the next, from one cost to the next, and from one class to another few
 rows enter or leave that set, so its matrix is brought up to date by the rows that did. The gradient
 is always that of all rows, so nothing is lost but time.
@@ -16,8 +16,7 @@ from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Data
 from marginparts.labels import Labels
-from marginparts.svm._newton import _line_search
-from marginparts.svm.head import Head, _rows, fit_head
+from marginparts.svm.head import Head, fit_head, line_search, scaled_rows
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -49,7 +48,7 @@ class CostPath:
             if not normalize:
                 squares = row_norms(Z.astype(np.float64), squared=True)
                 self._size = float(np.sqrt(np.mean(squares))) or 1.0
-            rows = np.hstack([_rows(Z, self._size), np.ones((Z.shape[0], 1))])
+            rows = np.hstack([scaled_rows(Z, self._size), np.ones((Z.shape[0], 1))])
             self._tasks = [
                 _Task(rows[task.rows], task.signs) if len(np.unique(task.signs)) == 2 else None
                 for task in labels.tasks()
@@ -109,7 +108,7 @@ class _Task:
             hessian[diagonal] += 1 + 1e-15 * np.trace(hessian)
             step = -cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient)
             change = y * (Z @ step)
-            size = _line_search(w, step, margins, change, costs)
+            size = line_search(w, step, margins, change, costs)
             w, margins = w + size * step, margins + size * change
         self.w = w
         return w

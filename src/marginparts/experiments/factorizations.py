@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array
-from marginparts.directions import find_directions
+from marginparts.directions import DirectionSpec, find_directions
 from marginparts.estimators import ConstrainedNMF, SemiSupervisedNMF
 from marginparts.experiments.climbing import best_of, climb
 from marginparts.experiments.grid import Ranks, SearchGrid, Shares
@@ -120,11 +120,10 @@ def _alpha_parts(
 ) -> Iterator[Parts]:
     """Yield the parts of NMF-alpha for one weight, or for those of a path."""
     labels = trial.labels(fraction)
-    S = find_directions(
-        trial.X_train, labels, source=way.source, multiclass=way.multiclass,
-        features=way.features, pseudo=way.pseudo, C=direction_C, scale=way.scale,
-        seed=trial.seed,
-    ).S  # fmt: skip
+    spec = DirectionSpec(
+        way.source, way.multiclass, way.features, way.pseudo, direction_C, way.scale
+    )
+    S = find_directions(trial.X_train, labels, spec, trial.seed).S
     H, V = start_from(way.init, trial.X_train, rank, trial.seed, labels)
     path = factorize_path(
         trial.X_train, H, V, S=S, lams=lams, max_iter=grid.max_iter, warm_iter=grid.warm_iter,

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from marginparts.directions import find_directions, with_surest
+from marginparts.directions import DirectionSpec, find_directions, with_surest
 from marginparts.experiments.factorizations import mapped
 from marginparts.experiments.grid import Ranks, SearchGrid, Shares
 from marginparts.experiments.linear import score_transductive
@@ -58,7 +58,7 @@ def pseudo_parts(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid
 
 
 def _class_sum_parts(trial: Trial, labels: Labels, rank: int, grid: SearchGrid) -> Iterator[Parts]:
-    S = find_directions(trial.X_train, labels, source="class", seed=trial.seed).S
+    S = find_directions(trial.X_train, labels, DirectionSpec("class"), trial.seed).S
     H, V = start_from("auto", trial.X_train, rank, trial.seed, labels)
     path = factorize_path(
         trial.X_train, H, V, S=S, lams=grid.lams, max_iter=grid.max_iter,
@@ -75,7 +75,7 @@ def transductive_parts(trial: Trial, fractions: Shares, ranks: Ranks, grid: Sear
     """
     for fraction, rank, lam in product(fractions, ranks, grid.lams):
         labels, C = trial.labels(fraction), grid.direction_C
-        S = find_directions(trial.X_train, labels, C=C, seed=trial.seed).S
+        S = find_directions(trial.X_train, labels, DirectionSpec(C=C), trial.seed).S
         each = []
         for start in range(STARTS):
             H, V = start_from("auto", trial.X_train, rank, STARTS * trial.seed + start, labels)

@@ -2,7 +2,7 @@
 
 from marginparts.online._past import Past
 from marginparts.online._rows import Rows
-from marginparts.online._stream import Settings, Stream
+from marginparts.online._stream import Stream, StreamSpec
 from marginparts.online._view import View
 
-__all__ = ["Past", "Rows", "Settings", "Stream", "View"]
+__all__ = ["Past", "Rows", "Stream", "StreamSpec", "View"]

@@ -9,12 +9,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from marginparts._types import Targets
 from marginparts.labels import UNKNOWN, Labels, encode_labels
 
 
-def declared_classes(classes: Any, before: NDArray[Any] | None = None) -> NDArray[Any]:
+def declared_classes(classes: ArrayLike, before: NDArray[Any] | None = None) -> NDArray[Any]:
     """Return the classes that a caller declares, in their order; they cannot change later."""
     found = np.asarray(classes)
     different, first = np.unique(found, return_index=True)
@@ -29,7 +30,7 @@ def declared_classes(classes: Any, before: NDArray[Any] | None = None) -> NDArra
 
 
 def labels_of(
-    y: Any,
+    y: Targets | None,
     n: int,
     before: NDArray[Any] | None = None,
     *,
@@ -78,7 +79,7 @@ def labels_of(
     return Labels(classes, places[labels.codes])
 
 
-def _warn_of_the_papers_coding(y: Any, n: int, labels: Labels) -> None:
+def _warn_of_the_papers_coding(y: Targets, n: int, labels: Labels) -> None:
     """Warn when the first labels of a stream are -1 and 1, which may be meant as two classes."""
     if labels.classes.tolist() == [1] and UNKNOWN in encode_labels(y, n, classes=[UNKNOWN]).classes:
         warnings.warn(

@@ -53,7 +53,7 @@ def learn(rows: Rows, W: Array, order: NDArray[np.intp]) -> tuple[Array, Array]:
     seen, duals = hellinger(rows.X), rows.duals.copy()
     order = order[~rows.faint[order]]
     for k in np.flatnonzero(W.any(axis=1) | (signs > 0).any(axis=0)):
-        # duals are those of rows with all of their weight, and steps are what is left of that
+        # duals are kept as if no row were faded; a faded row takes its share of a step
         longest = rows.weights * np.maximum(_LONGEST - duals[:, k], 0)
         steps = online_duals(
             seen.indptr, seen.indices, seen.data, np.ascontiguousarray(signs[:, k]),
@@ -76,7 +76,7 @@ def own_directions(rows: Rows) -> sp.csr_array:
     return _gathered(rows, signs_of(rows.codes, rows.duals.shape[1]), rows.duals)
 
 
-def directions_of(rows: Rows, W: Array, pseudo: bool) -> sp.csr_array:
+def directions_of(rows: Rows, W: Array, *, pseudo: bool) -> sp.csr_array:
     """Return S (m, 2c) of rows that the learners W (c, d) have seen.
 
     With ``pseudo`` the unlabeled rows of which the learner is surest count, too, by the step that

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -80,14 +79,14 @@ class Past:
         return Past(self.A + A, self.B + B, sp.csr_array(XS))
 
 
-def statistics(X: Any, V: Array, H: Array, backend: Backend) -> tuple[Array, Array]:
+def statistics(X: sp.csr_array, V: Array, H: Array, backend: Backend) -> tuple[Array, Array]:
     """Return A (d, r) and B (r,) of rows X (m, d) with codes H (m, r), in float64."""
     factor = backend.factor(V)
     A = factor * backend.ratio_matmul(backend.prepare(X).T, factor, backend.factor(H))
     return backend.release(A, V.shape[1]).astype(np.float64), column_sums(H)
 
 
-def scaled_margins(S: Any, X: Any, past: Past) -> tuple[Any, Any, Any]:
+def scaled_margins(S: sp.csr_array, X: sp.csr_array, past: Past) -> tuple[sp.csr_array, ...]:
     """Scale the margin components to the mass of all data, so that lam is a ratio of masses.
 
     Parameters

@@ -31,18 +31,18 @@ class Rows:
     weights : (m,) array
         What forgetting has left of each row; 1 when it comes.
     lots : (m,) array
-        A number between 0 and 1 for each row, drawn when a batch is full: it decides who stays in
-        the memory.
+        A random number between 0 and 1 for each row, drawn when a batch is full: it decides which
+        rows stay in the memory (weighted reservoir sampling).
     """
 
-    X: Any
+    X: sp.csr_array
     codes: NDArray[np.int64]
     duals: Array
     weights: Array
     lots: Array
 
     @classmethod
-    def arrived(cls, X: Any, codes: NDArray[np.int64], c: int) -> Rows:
+    def arrived(cls, X: sp.csr_array, codes: NDArray[np.int64], c: int) -> Rows:
         """Return new rows, of which no learner has heard yet."""
         m = X.shape[0]
         return cls(X, codes, np.zeros((m, c)), np.ones(m), np.ones(m))
@@ -100,30 +100,30 @@ class Rows:
         return replace(self, codes=codes, duals=duals)
 
     def staying(self, most: int) -> NDArray[np.bool_]:
-        """Mask (m,) of the rows that may stay where there is room for so many.
+        """Mask (m,) of the rows that may stay in a memory of so many.
 
-        Faint rows leave. Of the others unlabeled ones leave first, then those of the class that
-        has the most, so that none is lost. Among equals it is by lot: what stays is a sample of
-        all that came, whatever its order. Older rows are the likelier to leave the less they count.
+        Faint rows leave. Of the others unlabeled ones leave first, then those of the largest class,
+        so that no class is lost. Among equals the reservoir priority decides: what stays is a
+        random sample of all that came, whatever its order, and faded rows are likelier to leave.
         """
         stays = ~self.faint
         surplus = int(stays.sum()) - most
         if surplus > 0:
             rank = np.where(self.labeled, self._better_of_class(stays), 0)
-            order = np.lexsort((self._luck, -rank, self.labeled))
+            order = np.lexsort((self._priority, -rank, self.labeled))
             stays[order[stays[order]][:surplus]] = False
         return stays
 
     @property
-    def _luck(self) -> Array:
-        """How likely each row is to stay (m,): the largest k are a weighted sample of size k."""
+    def _priority(self) -> Array:
+        """Reservoir priorities (m,): the rows with the k largest are a weighted sample."""
         lots = np.log(np.maximum(self.lots, np.finfo(float).tiny))
         return np.divide(lots, self.weights, out=np.full(len(self), -np.inf), where=~self.faint)
 
     def _better_of_class(self, among: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return how many of some rows are of the same class and have more luck (m,)."""
+        """Return how many of some rows have the same class and a higher priority (m,)."""
         group = self.codes if self.codes.ndim == 1 else self.labeled.astype(np.intp)
-        order = np.argsort(-self._luck, kind="stable")
+        order = np.argsort(-self._priority, kind="stable")
         order = order[among[order]]
         better = np.zeros(len(self), dtype=np.intp)
         for k in np.unique(group):

@@ -8,9 +8,10 @@ dual-weighted sums, the past's share of the margin components.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array
@@ -22,10 +23,12 @@ from marginparts.online._learner import directions_of, learn
 from marginparts.online._past import Past, scaled_margins
 from marginparts.online._rows import Rows
 from marginparts.online._view import View
+from marginparts.recipe import HeadSpec, MapSpec
 from marginparts.solve.factorize import parts_of, start_from
 from marginparts.solve.geometry import extreme_scale
 from marginparts.solve.loop import minimize
 from marginparts.solve.map import map_rows
+from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
 #: The parts begin anew when the labels at hand have grown by this factor or have a new class, as
 #: long as the past has no more than so many times the mass of the rows at hand.
@@ -39,20 +42,34 @@ _BEGIN = 4
 _UNSEEN = 1e-3
 
 
-class Settings(NamedTuple):
-    """How a step is done; see `OnlineNMFAlphaClassifier` for what they mean."""
+@dataclass(frozen=True)
+class StreamSpec:
+    """How a stream is learned from; `OnlineNMFAlphaClassifier` says what the fields mean.
+
+    ``head.normalize`` is None where the samples at hand are to decide.
+    """
 
     n_components: int
     lam: float
-    C: float
-    map_iter: int
-    normalize: bool | None
-    pseudo: bool
+    map: MapSpec
+    head: HeadSpec
+    pseudo: str | None
     half_life: float | None
     batch_size: int
     memory: int
     n_iter: int
     backend: str | Backend
+
+    def __post_init__(self) -> None:
+        check_count(self.n_components, "n_components")
+        check_nonnegative(self.lam, "lam")
+        if self.pseudo is not None:
+            check_option(self.pseudo, "pseudo", ("pa",))
+        if self.half_life is not None:
+            check_positive(self.half_life, "half_life")
+        for name in ("batch_size", "memory", "n_iter"):
+            check_count(getattr(self, name), name)
+        get_backend(self.backend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +107,7 @@ class Stream:
     steps: int = 0
 
     @classmethod
-    def begun(cls, X: Any, codes: NDArray[np.int64], c: int, seed: int) -> Stream:
+    def begun(cls, X: sp.csr_array, codes: NDArray[np.int64], c: int, seed: int) -> Stream:
         """Return an empty stream for data like the first rows."""
         nothing = Rows.arrived(X[:0], codes[:0], c)
         W = np.zeros((c, X.shape[1]))
@@ -108,7 +125,7 @@ class Stream:
             self, pending=pending, W=W, memory=memory, past=past, labels_at_start=sizes
         )  # fmt: skip
 
-    def then(self, new: Rows, how: Settings) -> Stream:
+    def then(self, new: Rows, how: StreamSpec) -> Stream:
         """Add rows to those that wait, and take in what makes full batches."""
         stream, rows = self, self.pending.then(new)
         taken = len(rows) - len(rows) % how.batch_size
@@ -116,7 +133,7 @@ class Stream:
             stream = stream.step(rows.take(slice(start, start + how.batch_size)), how)
         return replace(stream, pending=rows.take(slice(taken, None)))
 
-    def view(self, how: Settings) -> View:
+    def view(self, how: StreamSpec) -> View:
         """Return what the stream has to say now. It is made once, and not a part of the stream.
 
         Rows that wait for a batch to be full take part: what is shown is the stream after a step
@@ -124,26 +141,26 @@ class Stream:
         """
         known = self.__dict__.get("_view")
         if known is None or known[0] != how:
-            known = how, self._look(how)
+            known = how, self._shown(how)
             self.__dict__["_view"] = known
         return known[1]
 
-    def _look(self, how: Settings) -> View:
+    def _shown(self, how: StreamSpec) -> View:
         shown = self.step(self.pending, how) if len(self.pending) or self.V is None else self
         rows = shown.memory.take(np.flatnonzero(shown.memory.labeled))
         unscaled = rows.X * rows.X.dtype.type(self.scale)
         labels = Labels(np.arange(len(self.W)), rows.codes)
         assert shown.V is not None, "there was a step"
-        return View(shown.V, unscaled, labels, how.map_iter, how.C, how.normalize, how.backend)
+        return View(shown.V, unscaled, labels, how.map.map_iter, how.head, how.backend)
 
-    def step(self, new: Rows, how: Settings) -> Stream:
+    def step(self, new: Rows, how: StreamSpec) -> Stream:
         """Take a batch in.
 
         Parameters
         ----------
         new : Rows
             In the units of the stream's user.
-        how : Settings
+        how : StreamSpec
 
         Returns
         -------
@@ -173,7 +190,7 @@ class Stream:
             steps=self.steps + 1,
         )  # fmt: skip
 
-    def _begun(self, rows: Rows, past: Past, how: Settings, kernels: Backend) -> _Begun:
+    def _begun(self, rows: Rows, past: Past, how: StreamSpec, kernels: Backend) -> _Begun:
         """Return V as it was, or begun anew from labels that have become many more.
 
         Parts that began with a few labels keep to them: few updates cannot undo that, and a new
@@ -203,7 +220,7 @@ class _Begun(NamedTuple):
     n_iter: int
 
 
-def _with_unseen(V: Array, X: Any) -> Array:
+def _with_unseen(V: Array, X: sp.csr_array) -> Array:
     """Return V with small, even rows for features that have come up: a zero would stay a zero."""
     unseen = np.flatnonzero(V.sum(axis=1) == 0)
     unseen = unseen[np.isin(unseen, X.indices)]
@@ -214,7 +231,7 @@ def _with_unseen(V: Array, X: Any) -> Array:
 
 
 def factorized(
-    rows: Rows, V: Array, past: Past, W: Array, how: Settings, kernels: Backend, n_iter: int
+    rows: Rows, V: Array, past: Past, W: Array, how: StreamSpec, kernels: Backend, n_iter: int
 ) -> tuple[Array, Array]:
     """Update V and the codes of the rows at hand, with a past.
 
@@ -224,7 +241,7 @@ def factorized(
     V : (d, r)
     past : Past
     W : (c, d)
-    how : Settings
+    how : StreamSpec
     kernels : Backend
     n_iter : int
 
@@ -238,15 +255,15 @@ def factorized(
     if past.mass > 0:
         problem.A = kernels.factor(past.A.astype(dtype))
         problem.B = kernels.factor(past.B[None].astype(dtype))
-    S = directions_of(rows, W, how.pseudo)
+    S = directions_of(rows, W, pseudo=how.pseudo is not None)
     S, XS, XS_past = scaled_margins(S, X, past)
     if XS.nnz:
         problem.S = kernels.coefficients(S.astype(dtype))
         problem.XS = kernels.prepare(XS.astype(dtype), like=problem.X)
         if XS_past.nnz:
-            HS = map_rows(XS_past.astype(dtype), V, how.map_iter, kernels)
+            HS = map_rows(XS_past.astype(dtype), V, how.map.map_iter, kernels)
             problem.HS_past = kernels.factor(HS)
-    H = map_rows(X, V, how.map_iter, kernels)
+    H = map_rows(X, V, how.map.map_iter, kernels)
     state = {"V": kernels.factor(V), "H": kernels.factor(H)}
     run = minimize(problem, state, solver="mu", max_iter=n_iter, watch=False)
     V, H = (kernels.release(run.state[block], r) for block in ("V", "H"))

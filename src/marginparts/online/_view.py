@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.backends import Backend
 from marginparts.labels import Labels
+from marginparts.recipe import HeadSpec
 from marginparts.selection.folds import folds_of
 from marginparts.solve.geometry import gram_root
 from marginparts.solve.map import map_rows
@@ -33,18 +34,16 @@ class View:
     labels : Labels
         Theirs.
     map_iter : int
-    C : float
-    normalize : bool or None
-        None for what predicts hidden labels better.
+    spec : HeadSpec
+        Of that SVM; ``normalize`` is None for what predicts hidden labels better.
     backend : str or Backend
     """
 
     V: Array
-    X: Any
+    X: sp.csr_array
     labels: Labels
-    map_iter: int
-    C: float
-    normalize: bool | None
+    map_iter: int | None
+    spec: HeadSpec
     backend: str | Backend
 
     @cached_property
@@ -55,13 +54,13 @@ class View:
     @cached_property
     def head(self) -> Head:
         """The SVM on the present codes: parts move, so it is trained when it is asked for."""
-        return fit_head(self.codes(self.X), self.labels, self.C, normalize=self.normalized)
+        return fit_head(self.codes(self.X), self.labels, self.spec.C, normalize=self.normalized)
 
     @cached_property
     def normalized(self) -> bool:
         """Whether the SVM sees each code with length 1, or all codes scaled alike."""
-        if self.normalize is not None:
-            return self.normalize
+        if self.spec.normalize is not None:
+            return self.spec.normalize
         m = self.X.shape[0]
         some = np.linspace(0, m - 1, min(m, _COMPARED)).astype(int)  # of all times
         folds = folds_of(self.labels.take(some), seed=0, n_splits=_FOLDS)
@@ -69,12 +68,12 @@ class View:
             return True
         Z = self.codes(self.X[some])
         each, alike = (
-            np.mean([fold.score(Z, self.C, normalize=choice) for fold in folds])
+            np.mean([fold.score(Z, self.spec.C, normalize=choice) for fold in folds])
             for choice in (True, False)
         )
         return bool(each >= alike)
 
-    def codes(self, X: Any) -> Array:
+    def codes(self, X: Data) -> Array:
         """Return Z (n, r) of checked data."""
         H = map_rows(X.astype(self.V.dtype, copy=False), self.V, self.map_iter, self.backend)
         return np.asarray(H @ self.gram_root, dtype=X.dtype)

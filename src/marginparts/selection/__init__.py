@@ -1,14 +1,7 @@
 """Choosing the rank, lam, C and the map on the labeled samples: a race over folds."""
 
+from marginparts.recipe import codes_by_map
 from marginparts.selection._choice import (
-    Choice,
-    HeldOut,
-    best_of,
-    honest_scores,
-    standard_error,
-)
-from marginparts.selection._choosing import choose, codes_by_map, enough_rows
-from marginparts.selection._settings import (
     C_GRID,
     C_GRID_UNSCALED,
     DEFAULT,
@@ -18,11 +11,18 @@ from marginparts.selection._settings import (
     LAM_GRID_UNSCALED,
     MAP_GRID,
     NORMALIZE_GRID,
-    Grid,
+    CandidateGrid,
+    Choice,
+    HeldOut,
     Setting,
+    best_of,
     default_for,
+    honest_scores,
+    standard_error,
     usual_ranks,
 )
+from marginparts.selection._race import Comparison, choose
+from marginparts.selection.folds import enough_rows
 
 __all__ = [
     "C_GRID",
@@ -34,8 +34,9 @@ __all__ = [
     "LAM_GRID_UNSCALED",
     "MAP_GRID",
     "NORMALIZE_GRID",
+    "CandidateGrid",
     "Choice",
-    "Grid",
+    "Comparison",
     "HeldOut",
     "Setting",
     "best_of",

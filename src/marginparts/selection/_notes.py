@@ -1,17 +1,20 @@
-"""A race of candidates, and its outcome, as notes for a checkpoint."""
+"""A race that survives: after each trial it is noted in a checkpoint, and so is its outcome."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from marginparts._types import Array
-from marginparts.checkpoint import Notes
-from marginparts.selection._choice import Choice, HeldOut
-from marginparts.selection._settings import Candidate, Setting
+from marginparts.checkpoint import Logbook, Notes
+from marginparts.selection._choice import Candidate, Choice, HeldOut, Setting
+
+if TYPE_CHECKING:
+    from marginparts.selection._race import Race
 
 
 class Standing(NamedTuple):
-    """Where a race is after a trial: the fold, the ranks done in it, who runs, and how they did."""
+    """Where a race is: trials done, the fold, the ranks done in it, and the candidates."""
 
     trials: int
     fold: int
@@ -21,8 +24,35 @@ class Standing(NamedTuple):
     codes: dict[Candidate, list[Array]]
 
 
-def standing_notes(standing: Standing) -> Notes:
-    """Return a standing as notes; of those who run the codes as well."""
+def kept_choice(race: Race, run: Callable[[Callable[[], bool]], bool], logbook: Logbook) -> Choice:
+    """Run a race from where it was when it was last noted, and return its outcome.
+
+    Parameters
+    ----------
+    race : Race
+    run : callable
+        Runs it. It is given what to ask after each trial (a true answer ends the race), and returns
+        whether the race came to its end.
+    logbook : Logbook
+    """
+    if (notes := logbook.recall("choice")) is not None:
+        choice = _read_choice(notes)
+    else:
+        if (notes := logbook.recall("race")) is not None:
+            race.resume(_read_standing(notes))
+        race.interrupted = lambda: logbook.interrupted
+        complete = run(lambda: logbook.offer("race", lambda: _standing_notes(race.standing())))
+        choice = race.finish()
+        if logbook.interrupted and not complete:
+            # what follows is for a model to end with: the same call resumes the race instead
+            logbook.offer("race", lambda: _standing_notes(race.standing()))
+            logbook.break_off()
+    logbook.settle("choice", _choice_notes(choice))
+    return choice
+
+
+def _standing_notes(standing: Standing) -> Notes:
+    """Return a standing as notes, with the codes of the candidates that are still running."""
     rows = [
         [
             list(candidate),
@@ -41,7 +71,7 @@ def standing_notes(standing: Standing) -> Notes:
     return Notes({**tree, "candidates": rows}, arrays)
 
 
-def read_standing(notes: Notes) -> Standing:
+def _read_standing(notes: Notes) -> Standing:
     """Return the standing that was noted."""
     tree = notes.tree
     running, scores, codes = set(), {}, {}
@@ -54,7 +84,7 @@ def read_standing(notes: Notes) -> Standing:
     return Standing(tree["trials"], tree["fold"], tree["done"], running, scores, codes)
 
 
-def choice_notes(choice: Choice) -> Notes:
+def _choice_notes(choice: Choice) -> Notes:
     """Return a `Choice` as notes."""
     arrays = {} if choice.held_out is None else choice.held_out._asdict()
     scores = [[list(setting), values] for setting, values in choice.scores.items()]
@@ -62,7 +92,7 @@ def choice_notes(choice: Choice) -> Notes:
     return Notes(tree, arrays)
 
 
-def read_choice(notes: Notes) -> Choice:
+def _read_choice(notes: Notes) -> Choice:
     """Return the choice that was noted."""
     scores = {Setting(*names): values for names, values in notes.tree["scores"]}
     held_out = HeldOut(**notes.arrays) if notes.arrays else None  # type: ignore[arg-type]

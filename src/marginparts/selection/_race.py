@@ -1,22 +1,182 @@
-"""A race of candidates over folds: the clearly worse are dropped on the way."""
+"""Choosing the rank, lam, C and the map on the labeled samples.
+
+The labeled samples are cut into folds; the labels of one fold at a time are hidden and predicted.
+What is scored is the model that a fit makes with the candidate's settings and the labels left: the
+parts come from the same `Recipe`, afresh for each rank and lam. One factorization serves every map
+and every SVM: first the codes are chosen (rank, lam and map) with the default SVM, then the SVM on
+them.
+
+It is a race: after each fold from the second on, codes that are clearly worse than the best are
+dropped, and no factorization is made for their sake any more.
+"""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
+import scipy.sparse as sp
 
-from marginparts._types import Array, Callback, Progress
-from marginparts.checkpoint import Logbook, Notes
-from marginparts.selection._choice import Choice, HeldOut, best_of, honest_scores
-from marginparts.selection._notes import Standing, read_standing, standing_notes
-from marginparts.selection._settings import Candidate, Grid, Setting
-from marginparts.selection.folds import Fold
+from marginparts._types import Array, Callback, Data, Progress
+from marginparts.checkpoint import Logbook
+from marginparts.directions import DirectionSpec, find_directions
+from marginparts.labels import Labels
+from marginparts.recipe import Recipe, codes_by_map
+from marginparts.rows.base import OutOfCore
+from marginparts.scores import check_scoring
+from marginparts.selection._choice import (
+    Candidate,
+    CandidateGrid,
+    Choice,
+    HeldOut,
+    Setting,
+    best_of,
+    default_for,
+    honest_scores,
+)
+from marginparts.selection._notes import Standing, kept_choice
+from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
+from marginparts.validation import check_count, check_option
+
+logger = logging.getLogger("marginparts")
 
 #: Standard errors by which a candidate must be behind the best to be dropped.
 _CLEARLY = 2.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How candidates are compared; `NMFAlphaClassifier` says what the fields mean.
+
+    ``n_splits`` is the number of folds: by default five, or three when there are many labels.
+    """
+
+    scoring: str | None = None
+    thresholds: str | None = "auto"
+    rehearse: bool = True
+    n_splits: int | None = None
+
+    def __post_init__(self) -> None:
+        check_scoring(self.scoring)
+        if self.thresholds is not None:
+            check_option(self.thresholds, "thresholds", ("auto",))
+        if self.n_splits is not None:
+            check_count(self.n_splits, "cv", least=2)
+
+
+def choose(
+    X: Data | OutOfCore,
+    labels: Labels,
+    grid: CandidateGrid,
+    recipe: Recipe,
+    comparison: Comparison,
+    seed: int = 0,
+    *,
+    callback: Callback | None = None,
+    logbook: Logbook | None = None,
+) -> Choice:
+    """Choose the rank, lam, the map and the SVM by cross-validation over the labeled samples.
+
+    Parameters
+    ----------
+    X : (n, d) trusted data
+    labels : Labels
+    grid : CandidateGrid
+    recipe : Recipe
+        How labels and rows become parts; the candidates stand in for what it says of the number of
+        mapping updates and of the costs of all SVMs.
+    comparison : Comparison
+    seed : int
+        As for the fit.
+    callback : callable or None
+        Called with a `Progress` while candidates are tried; a true answer ends the trials, and
+        the best so far is taken.
+    logbook : Logbook or None
+        Keeps the trials that are done, so that they are not done again.
+
+    Returns
+    -------
+    Choice
+        The rank with the best codes wins. At that rank, among candidates that cannot be told from
+        the best (one standard error), the one nearest the defaults does: with few labels the best
+        score is mostly chance.
+    """
+    default = default_for(labels)
+    if not comparison.rehearse and all(len(candidates) == 1 for candidates in grid):
+        return Choice(grid.fallback(default), {})
+    labels = enough_labels(labels, seed)
+    folds = folds_of(
+        labels, seed, comparison.n_splits, class_weight=recipe.head.class_weight,
+        scoring=comparison.scoring,
+    )  # fmt: skip
+    if not folds:
+        logger.info("too few labels to choose on; taking %s", grid.fallback(default))
+        return Choice(grid.fallback(default), {})
+    race = Race(grid, folds, callback, default, thresholds=comparison.thresholds is not None)
+    run = partial(_run, race, X, labels, recipe, seed)
+    if logbook is not None:
+        return kept_choice(race, run, logbook)
+    run()
+    return race.finish()
+
+
+def _run(
+    race: Race,
+    X: Data | OutOfCore,
+    labels: Labels,
+    recipe: Recipe,
+    seed: int,
+    ends: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Run a race, a trial for each fold and rank; say whether it came to its end.
+
+    ``ends`` is asked after each trial.
+    """
+    whole = not isinstance(recipe.run.init, str)  # a start that was given is one for all rows
+    rows = np.arange(X.shape[0]) if whole else enough_rows(labels, seed)
+    X_few, labeled = X[rows], X[np.flatnonzero(labels.labeled)]
+    for fold in race.folds_left():
+        left = fold.left.take(rows)
+        margins = _margins(X_few, left, recipe.directions, seed)
+        for rank in race.ranks_left:
+            for cost in race.costs(rank):
+                found = recipe.parts(
+                    X_few, left, margins(cost), rank, race.lams(rank, cost), seed,
+                    callback=race.watch,
+                )  # fmt: skip
+                for lam, result in found:
+                    if race.stopped:
+                        return False
+                    codes = codes_by_map(
+                        labeled, result.V, race.grid.map_iter, recipe.run.backend, recipe.map.output
+                    )
+                    race.enter(fold, rank, lam, cost, codes)
+            race.end_trial(rank)
+            if ends():
+                return False
+        race.drop_the_hopeless()
+    return True
+
+
+def _margins(
+    X: Data, labels: Labels, spec: DirectionSpec, seed: int
+) -> Callable[[float], sp.csr_array]:
+    """Return a function that finds S for a cost of the SVMs behind it, once for each."""
+
+    @cache
+    def found(cost: float) -> sp.csr_array:
+        with warnings.catch_warnings():
+            # a class that is hidden whole is no news to the user
+            warnings.simplefilter("ignore", UserWarning)
+            return find_directions(X, labels, replace(spec, C=cost), seed).S
+
+    return found
 
 
 class Race:
@@ -24,11 +184,10 @@ class Race:
 
     def __init__(
         self,
-        grid: Grid,
+        grid: CandidateGrid,
         folds: list[Fold],
         callback: Callback | None,
         default: Setting,
-        logbook: Logbook,
         *,
         thresholds: bool = True,
     ) -> None:
@@ -43,11 +202,9 @@ class Race:
         self.trials_done = 0
         self.trials = len(folds) * len(grid.n_components)
         self.number, self.done = 0, list[int]()  # the fold, and the ranks done in it
-        self.logbook = logbook
+        self.interrupted: Callable[[], bool] = lambda: False
         self.stopped = False
         self.began = time.perf_counter()
-        if (notes := logbook.recall("race")) is not None:
-            self._take_up(read_standing(notes))
 
     @property
     def ranks(self) -> list[int]:
@@ -63,18 +220,16 @@ class Race:
             yield self.folds[self.number]
             self.number, self.done = self.number + 1, []
 
-    def notes(self) -> Notes:
+    def standing(self) -> Standing:
         """Return where the race is after the last whole trial."""
         whole = {c: self.number + (c[0] in self.done) for c in self._own_scores()}
-        return standing_notes(
-            Standing(
-                self.trials_done, self.number, self.done, self.running,
-                {c: values[: whole[c]] for c, values in self._own_scores().items()},
-                {c: codes[: whole[c]] for c, codes in self.codes.items()},
-            )
+        return Standing(
+            self.trials_done, self.number, self.done, self.running,
+            {c: values[: whole[c]] for c, values in self._own_scores().items()},
+            {c: codes[: whole[c]] for c, codes in self.codes.items()},
         )  # fmt: skip
 
-    def _take_up(self, standing: Standing) -> None:
+    def resume(self, standing: Standing) -> None:
         """Go on from where a race was."""
         self.trials_done, self.number, self.done = standing[:3]
         self.running, self.codes = standing.running, standing.codes
@@ -100,7 +255,7 @@ class Race:
                 time.perf_counter() - self.began, progress.residual, "choosing",
             )  # fmt: skip
             self.stopped = bool(self.callback(told)) or self.stopped
-        self.stopped = self.stopped or self.logbook.interrupted
+        self.stopped = self.stopped or self.interrupted()
         return self.stopped
 
     def enter(
@@ -146,11 +301,11 @@ class Race:
             return Choice(self.grid.fallback(self.default), {})
         # in a fold that was cut short, the small ranks are ahead of the others by a score
         whole = max(1, min(len(self.codes[c]) for c in self.running))
-        best = self._pick(list(range(whole)))
+        best = self._pick(range(whole))
         seen = self.folds[: len(self.codes[best.codes])]
         for svm in product(self.grid.normalize, self.grid.C):
             setting = Setting.of(best.codes, svm)
-            scores[setting] = [self._score(setting, k) for k in range(len(seen))]
+            scores[setting] = self._scores(setting, range(len(seen)))
         held_out = HeldOut(
             np.concatenate([fold.hidden for fold in seen]),
             np.concatenate([self._values(best, k) for k in range(len(seen))]),
@@ -160,15 +315,20 @@ class Race:
         )
         return Choice(best, scores, held_out, honest)
 
-    def _pick(self, folds: list[int]) -> Setting:
+    def _pick(self, folds: Iterable[int]) -> Setting:
         """Choose on some folds: the best rank, then its codes, then the SVM on them."""
-        known = [s for s in self.scores if s.codes in self.running and self.codes[s.codes]]
-        scores = {setting: [self._score(setting, k) for k in folds] for setting in known}
+        scores = {}
+        for setting in self.scores:
+            if setting.codes in self.running and self.codes[setting.codes]:
+                scores[setting] = self._scores(setting, folds)
         top = max(scores, key=lambda s: float(np.mean(scores[s])))
         at_rank = {s: v for s, v in scores.items() if s.n_components == top.n_components}
         codes = best_of(at_rank, self.default).codes
-        on_codes = [Setting.of(codes, svm) for svm in product(self.grid.normalize, self.grid.C)]
-        return best_of({s: [self._score(s, k) for k in folds] for s in on_codes}, self.default)
+        on_codes = {}
+        for svm in product(self.grid.normalize, self.grid.C):
+            setting = Setting.of(codes, svm)
+            on_codes[setting] = self._scores(setting, folds)
+        return best_of(on_codes, self.default)
 
     def _values(self, setting: Setting, k: int) -> Array:
         """Return what a setting says of the hidden labels of a fold."""
@@ -177,7 +337,10 @@ class Race:
             self._said[setting, k] = fold.values(Z, setting.C, normalize=setting.normalize)
         return self._said[setting, k]
 
-    def _score(self, setting: Setting, k: int) -> float:
-        """Return how good that is."""
-        known = self.scores.get(setting, [])
-        return known[k] if k < len(known) else self.folds[k].quality(self._values(setting, k))
+    def _scores(self, setting: Setting, folds: Iterable[int]) -> list[float]:
+        """Return how good that is in some folds."""
+        known, found = self.scores.get(setting, []), []
+        for k in folds:
+            scored = k < len(known)
+            found.append(known[k] if scored else self.folds[k].quality(self._values(setting, k)))
+        return found

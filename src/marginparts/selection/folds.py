@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.labels import Labels
 from marginparts.scores import quality
 from marginparts.svm.class_weights import ClassWeight
@@ -19,6 +19,10 @@ _MANY_LABELS = 200
 
 #: More labels than this are not needed to compare candidates.
 _ENOUGH_LABELS = 5_000
+
+#: A factorization that ranks candidates need not see all unlabeled rows: parts change little beyond
+#: this number.
+_ENOUGH_ROWS = 20_000
 
 
 def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
@@ -52,6 +56,15 @@ def enough_labels(labels: Labels, seed: int) -> Labels:
     return labels.hide(np.random.default_rng(seed).permutation(rows)[_ENOUGH_LABELS:])
 
 
+def enough_rows(labels: Labels, seed: int, enough: int | None = None) -> NDArray[np.intp]:
+    """Return all labeled rows and, where there are very many, a draw of the unlabeled ones."""
+    enough = _ENOUGH_ROWS if enough is None else enough
+    unlabeled = np.flatnonzero(~labels.labeled)
+    if len(unlabeled) > enough:
+        unlabeled = np.random.default_rng(seed).choice(unlabeled, enough, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(labels.labeled), unlabeled]))
+
+
 class Fold(NamedTuple):
     """All labels, those left when some are hidden, and the hidden rows.
 
@@ -69,7 +82,7 @@ class Fold(NamedTuple):
         """The labels of the hidden rows."""
         return self.labels.take(self.hidden)
 
-    def values(self, Z: Any, C: float, *, normalize: bool = True) -> Array:
+    def values(self, Z: Data, C: float, *, normalize: bool = True) -> Array:
         """Train an SVM on the labels left; return its decision values (hidden, p).
 
         Parameters
@@ -84,7 +97,7 @@ class Fold(NamedTuple):
         )
         return head.values(Z[np.searchsorted(rows, self.hidden)])
 
-    def score(self, Z: Any, C: float, *, normalize: bool = True) -> float:
+    def score(self, Z: Data, C: float, *, normalize: bool = True) -> float:
         """Return how well the hidden labels are predicted."""
         return self.quality(self.values(Z, C, normalize=normalize))
 

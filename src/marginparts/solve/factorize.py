@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Callback, Data, Result, Seed
+from marginparts._types import DEFAULT_LAM, Array, Callback, Data, Result, Seed
 from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends._common import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
@@ -40,7 +40,7 @@ def nmf_alpha(
     n_components: int,
     *,
     S: Given | None = None,
-    lam: float = 1.0,
+    lam: float = DEFAULT_LAM,
     init: Init = "random",
     solver: str = "auto",
     max_iter: int = 200,

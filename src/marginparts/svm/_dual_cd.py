@@ -1,4 +1,4 @@
-"""The compiled loop of the dual coordinate descent; `dual_svm` is its face."""
+"""The compiled loop of the dual coordinate descent in `svm.duals`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _solve_one(  # type: ignore[no-untyped-def]
     """Cycle through the samples of one problem until their projected gradients agree.
 
     Samples at a bound whose gradient pushes outward are set aside (shrinking, Hsieh et al. 2008
-    section 3.2) and all are looked at once more before the end.
+    section 3.2) and all are checked once more before the end.
     """
     m = len(rows)
     active = np.arange(m)

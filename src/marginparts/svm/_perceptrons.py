@@ -1,4 +1,4 @@
-"""The compiled loop of the online learners; `directions` is its face."""
+"""The compiled loop of the perceptrons and of the passive-aggressive learner."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """From decision values to probabilities, learned on labels that were hidden from the classifier.
 
 A probability never contradicts a prediction: the more probable class is the predicted one. So a
-decision value of 0 is a probability of one half, and what is learned is how fast sureness grows
-with the value: on either side of 0 for two-class questions (a rare label is denied with more right
-than it is given), by one number for more classes. Where a side has few samples its slope stays
-close to that of all samples together.
+decision value of 0 is a probability of one half, and what is learned is a slope: how fast the
+probability moves away from one half as the value grows. Two-class questions have two slopes, since
+a "no" to a rare label is more often right than a "yes"; more classes share one. Where a side of 0
+has few samples, its slope stays close to that of all samples together.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def _question(values: Array, codes: NDArray[np.int64], common: float) -> tuple[f
 
 
 def _slope(values: Array, positive: NDArray[np.bool_], common: float | None = None) -> float:
-    """Return the slope that makes the truth most likely, drawn a little towards doubt.
+    """Return the slope that makes the truth most likely, regularized.
 
-    The truth is softened as by Platt (1999), so that a side without a mistake is not taken for
-    infallible; and a slope far from the common one needs samples that speak for it.
+    The truth is softened as by Platt (1999), so that a side without mistakes does not get an
+    infinite slope; and a penalty keeps the slope near the common one where samples are few.
     """
     n = np.array([np.sum(~positive), np.sum(positive)])
     soft = np.where(positive, (n[1] + 1) / (n[1] + 2), 1 / (n[0] + 2))

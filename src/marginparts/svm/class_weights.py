@@ -21,7 +21,7 @@ from marginparts.labels import UNKNOWN, BinaryTask, Labels
 ClassWeight = str | Mapping[Any, float] | None
 
 
-def check_class_weight(class_weight: Any, labels: Labels | None = None) -> None:
+def check_class_weight(class_weight: object, labels: Labels | None = None) -> None:
     """Refuse what cannot be meant; with labels also classes that do not occur."""
     if class_weight is None or class_weight == "balanced":
         return

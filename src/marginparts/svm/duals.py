@@ -16,11 +16,13 @@ constant feature for one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from marginparts._types import Data
 
 #: Problems solved side by side are cut so that their weight vectors stay below this many numbers.
 _WEIGHTS = 1 << 26
@@ -54,7 +56,7 @@ class DualSolution(NamedTuple):
 
 
 def solve_duals(
-    X: Any,
+    X: Data,
     problems: Sequence[DualProblem],
     *,
     loss: str = "squared_hinge",

@@ -1,36 +1,52 @@
-"""The linear SVM on the codes, one for each class or label: exact, and fast for few columns."""
+"""The linear SVM on the codes, one for each class or label: exact, and fast for few columns.
+
+The squared hinge is quadratic wherever the set of samples within the margin stays the same, so a
+Newton step lands on the optimum of the present set, and a handful of steps reaches the optimum
+itself (Keerthi & DeCoste 2005). With r columns a step costs one r x r Gram matrix of the samples
+within the margin: several times faster than a general solver, and exact.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
 
+from marginparts._types import Array, Data
 from marginparts.backends._common import inverse_or_zero, safe_ratio
-from marginparts.labels import Labels
-from marginparts.svm._newton import squared_hinge_weights
-from marginparts.svm.class_weights import ClassWeight, row_weights, task_weights
+from marginparts.labels import BinaryTask, Labels
+from marginparts.svm.class_weights import ClassWeight, task_weights
+
+Vector = NDArray[np.float64]
 
 #: Up to here the Gram matrices of Newton's method are cheap; beyond it LIBLINEAR takes over.
 _FEW_COLUMNS = 1000
+
+#: Steps and steps of a line search, at most; about five of each are usual.
+_STEPS, _LINE_STEPS = 100, 30
+
+#: The gradient at the end, beside the one at zero.
+_TOL = 1e-6
 
 
 class Head(NamedTuple):
     """Hyperplanes: coefficients (p, r) and intercepts (p,), p = 1 for two classes."""
 
-    coef: NDArray[np.float64]
-    intercept: NDArray[np.float64]
+    coef: Vector
+    intercept: Vector
     size: float | None = None
 
-    def values(self, Z: Any) -> NDArray[np.float64]:
+    def values(self, Z: Data) -> Vector:
         """Return decision values (n, p)."""
-        return np.asarray(_rows(Z, self.size) @ self.coef.T + self.intercept)
+        return np.asarray(scaled_rows(Z, self.size) @ self.coef.T + self.intercept)
 
 
-def _rows(Z: Any, size: float | None) -> Any:
+def scaled_rows(Z: Data, size: float | None) -> Data:
     """Scale rows to length 1 each, or all by one size: C then means the same for any data."""
     rows = Z.astype(np.float64)
     if size is not None:
@@ -42,7 +58,7 @@ def _rows(Z: Any, size: float | None) -> Any:
 
 
 def fit_head(
-    Z: Any,
+    Z: Data,
     labels: Labels,
     C: float,
     *,
@@ -74,72 +90,121 @@ def fit_head(
     size = None
     if not normalize:
         size = float(np.sqrt(np.mean(row_norms(Z.astype(np.float64), squared=True)))) or 1.0
-    rows = _rows(Z, size)
-    fit = _fit_labels if labels.multilabel else _fit_classes
-    return fit(rows, labels, C, class_weight, seed)._replace(size=size)
+    rows, r = scaled_rows(Z, size), Z.shape[1]
+    newton = not sp.issparse(rows) and r <= _FEW_COLUMNS
+    if newton:
+        rows = np.hstack([rows, np.ones((rows.shape[0], 1))])
+    tasks = labels.tasks() if labels.multilabel else _class_tasks(labels)
+    W = np.zeros((len(tasks), r + 1))
+    for w, task in zip(W, tasks, strict=True):
+        if len(np.unique(task.signs)) < 2:  # what all samples have is always given, or never
+            w[-1] = task.signs[0] if len(task.signs) else -1.0
+            continue
+        some = rows if len(task.rows) == rows.shape[0] else rows[task.rows]
+        cost = C * task_weights(task, labels, class_weight)
+        solve = squared_hinge_weights if newton else partial(_liblinear_weights, seed=seed)
+        w[:] = solve(some, task.signs, cost)
+    head = Head(np.ascontiguousarray(W[:, :-1]), np.ascontiguousarray(W[:, -1]), size)
+    return head if labels.multilabel or len(labels.classes) == 2 else _of_all_classes(head, labels)
 
 
-def _fit_classes(Z: Any, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
-    """One SVM for two classes, one a class for more."""
-    present, codes = np.unique(labels.codes, return_inverse=True)
-    if len(present) < 2:  # there is nothing to tell apart
-        return _constant(labels, present, Z.shape[1])
-    positive = [codes == 1] if len(present) == 2 else [codes == k for k in range(len(present))]
-    cost = C * row_weights(labels, class_weight)
-    svm = _svms(Z, [np.where(mask, 1.0, -1.0) for mask in positive], cost, seed)
-    if len(labels.classes) == 2:
-        return svm
-    coef = np.zeros((len(labels.classes), Z.shape[1]))
+def _class_tasks(labels: Labels) -> list[BinaryTask]:
+    """One question for two classes, one a class for more; over all rows, which are labeled."""
+    present = np.arange(2) if len(labels.classes) == 2 else np.unique(labels.codes)
+    positive = present if len(present) > 2 else present[-1:]
+    rows = np.arange(len(labels.codes))
+    return [BinaryTask(str(k), rows, np.where(labels.codes == k, 1.0, -1.0)) for k in positive]
+
+
+def _of_all_classes(head: Head, labels: Labels) -> Head:
+    """Return a head with a row for each class; one without a labeled row is never predicted."""
+    present = np.unique(labels.codes)
+    coef = np.zeros((len(labels.classes), head.coef.shape[1]))
     intercept = np.full(len(labels.classes), -np.inf)
     if len(present) == 2:  # one hyperplane speaks for both
-        svm = Head(np.concatenate([-svm.coef, svm.coef]), np.repeat(svm.intercept, 2) * (-1, 1))
-    coef[present], intercept[present] = svm.coef, svm.intercept
-    return Head(coef, intercept)
+        coef[present] = np.concatenate([-head.coef, head.coef])
+        intercept[present] = np.repeat(head.intercept, 2) * (-1, 1)
+    elif len(present) == 1:  # there is nothing to tell apart
+        intercept[present] = 0.0
+    else:
+        coef[present], intercept[present] = head.coef, head.intercept
+    return Head(coef, intercept, head.size)
 
 
-def _constant(labels: Labels, present: NDArray[np.int64], r: int) -> Head:
-    """Return a head that always says the one class that is known."""
-    if len(labels.classes) == 2:
-        return Head(np.zeros((1, r)), np.where(present == 1, 1.0, -1.0)[:1])
-    intercept = np.full(len(labels.classes), -np.inf)
-    intercept[present] = 0.0
-    return Head(np.zeros((len(labels.classes), r)), intercept)
-
-
-def _fit_labels(Z: Any, labels: Labels, C: float, class_weight: ClassWeight, seed: int) -> Head:
-    """One SVM a label; a label that all or none of the samples have is always or never given."""
-    coef = np.zeros((len(labels.classes), Z.shape[1]))
-    intercept = np.full(len(labels.classes), -1.0)
-    for k, task in enumerate(labels.tasks()):
-        if len(np.unique(task.signs)) == 2:
-            cost = C * task_weights(task, labels, class_weight)
-            svm = _svms(Z[task.rows], [task.signs], cost, seed)
-            coef[k], intercept[k] = svm.coef[0], svm.intercept[0]
-        elif len(task.signs):
-            intercept[k] = task.signs[0]
-    return Head(coef, intercept)
-
-
-def _svms(Z: Any, signs: list[NDArray[np.float64]], cost: NDArray[np.float64], seed: int) -> Head:
-    """Train one SVM for each sign of the rows, the intercept penalized like a weight."""
-    if not sp.issparse(Z) and Z.shape[1] <= _FEW_COLUMNS:
-        Z = np.hstack([Z, np.ones((Z.shape[0], 1))])
-        W = np.stack([squared_hinge_weights(Z, y, cost) for y in signs])
-        return Head(W[:, :-1], W[:, -1])
+def _liblinear_weights(Z: Data, y: Vector, cost: Vector, *, seed: int) -> Vector:
+    """Train one SVM; return its weights and its intercept, which is penalized like a weight."""
     from sklearn.svm import LinearSVC
 
     if sp.issparse(Z):  # LIBLINEAR knows 32-bit indices only
-        shape, dtype = Z.shape, np.int32
-        Z = sp.csr_array((Z.data, Z.indices.astype(dtype), Z.indptr.astype(dtype)), shape=shape)
-    svms = []
-    for y in signs:
-        # the primal solver is the steadier one when there are more samples than columns
-        dual = Z.shape[0] < Z.shape[1]
-        tol = 1e-3 if dual else 1e-2
-        C = float(np.max(cost))
-        svm = LinearSVC(C=C, dual=dual, tol=tol, max_iter=10_000, random_state=seed)
-        svms.append(svm.fit(Z, y, sample_weight=cost / C))
-    return Head(
-        np.concatenate([svm.coef_ for svm in svms]),
-        np.concatenate([np.atleast_1d(svm.intercept_) for svm in svms]),
-    )
+        csr, dtype = sp.csr_array(Z), np.int32
+        arrays = (csr.data, csr.indices.astype(dtype), csr.indptr.astype(dtype))
+        Z = sp.csr_array(arrays, shape=csr.shape)
+    # the primal solver is the steadier one when there are more samples than columns
+    dual = Z.shape[0] < Z.shape[1]
+    C = float(np.max(cost))
+    svm = LinearSVC(
+        C=C, dual=dual, tol=1e-3 if dual else 1e-2, max_iter=10_000, random_state=seed
+    ).fit(Z, y, sample_weight=cost / C)
+    return np.append(svm.coef_.ravel(), svm.intercept_)
+
+
+def squared_hinge_weights(Z: Array, y: Vector, C: float | Vector) -> Vector:
+    """Minimize ``|w|^2 / 2 + sum C max(0, 1 - y Z w)^2``.
+
+    Parameters
+    ----------
+    Z : (n, q)
+    y : (n,)
+        Signs, -1 and 1.
+    C : float or (n,)
+        The cost of each sample.
+
+    Returns
+    -------
+    w : (q,)
+    """
+    w, margins = np.zeros(Z.shape[1]), np.zeros(len(y))
+    C = np.broadcast_to(np.asarray(C, dtype=np.float64), y.shape)
+    # where the sums cancel, rounding is all there is
+    sums = np.linalg.norm((C * y) @ Z), 1e-6 * np.linalg.norm(C @ np.abs(Z))
+    enough = _TOL * 2 * float(max(sums))
+    for _ in range(_STEPS):
+        within = np.flatnonzero(margins < 1)
+        inside = Z[within]
+        cost = 2 * C[within]
+        gradient = w - (cost * y[within] * (1 - margins[within])) @ inside
+        if np.linalg.norm(gradient) <= enough:
+            break
+        hessian = inside.T @ (cost[:, None] * inside)
+        hessian[np.diag_indices_from(hessian)] += 1
+        # equal columns and a huge cost: rounding must not make it indefinite
+        hessian[np.diag_indices_from(hessian)] += np.finfo(float).eps * np.trace(hessian)
+        step = -cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient)
+        change = y * (Z @ step)
+        size = line_search(w, step, margins, change, C)
+        w, margins = w + size * step, margins + size * change
+    return w
+
+
+def line_search(w: Vector, step: Vector, margins: Vector, change: Vector, C: Vector) -> float:
+    """Return the best multiple of a step: the zero of a slope that rises in straight pieces."""
+    low, high, size = 0.0, np.inf, 1.0
+    ahead, curve = float(w @ step), float(step @ step)
+    for _ in range(_LINE_STEPS):
+        slack = 1 - margins - size * change
+        within = slack > 0
+        moved = change[within]
+        dear = 2 * C[within] * moved
+        slope = ahead + size * curve - float(dear @ slack[within])
+        bend = curve + float(dear @ moved)
+        if slope > 0:
+            high = size
+        else:
+            low = size
+        new = size - slope / bend
+        if not low < new < high:
+            new = (low + high) / 2 if np.isfinite(high) else 2 * size
+        if abs(new - size) <= 1e-9 * size:
+            return new
+        size = new
+    return size

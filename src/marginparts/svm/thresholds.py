@@ -1,7 +1,7 @@
 """From which decision value on a label is given, where samples can have several.
 
-An SVM for a rare label denies it too often: what makes few errors makes few hits. The value from
-which a label is given is therefore chosen on samples whose labels were hidden: one value for all
+An SVM for a rare label makes few errors by almost never giving it. The value from which a label is
+given is therefore chosen on samples whose labels were hidden: one value for all
 labels, and a value of its own for a label with many examples.
 """
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from marginparts._types import Data
 from marginparts.labels import BinaryTask, Labels
 from marginparts.svm.class_weights import ClassWeight, task_weights
 from marginparts.svm.duals import DualProblem, solve_duals
@@ -91,7 +91,7 @@ class _Transduction:
 
 
 def transductive_weights(
-    X: Any,
+    X: Data,
     labels: Labels,
     C: float,
     *,
@@ -157,7 +157,7 @@ def transductive_weights(
 
 
 def _solve(
-    X: Any,
+    X: Data,
     work: dict[int, _Transduction],
     level: float,
     weights: NDArray[np.float64],

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from marginparts.app.model_file._registry import PLAIN, class_named
 from marginparts.files.archive import SCALARS
 
+#: Parameters that had another name, by class: files written before still load.
+_RENAMED = {"NMFAlpha": {"C": "direction_C"}}
+
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -103,7 +106,7 @@ class _Decoder:
 
     def _estimator(self, content: dict[str, Any]) -> Any:
         cls = class_named(content["class"], "estimator")
-        model = cls(**self._named(content["parameters"]))
+        model = cls(**_as_now(content["class"], self._named(content["parameters"])))
         attributes = self._named(content["attributes"])
         for name in attributes:
             known = inspect.getattr_static(cls, name, None)
@@ -111,3 +114,12 @@ class _Decoder:
                 raise ValueError(f"{name} is a method, and no fitted attribute")
         vars(model).update(attributes)
         return model
+
+
+def _as_now(name: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a class as they are called and written now."""
+    renamed = _RENAMED.get(name, {})
+    parameters = {renamed.get(each, each): value for each, value in parameters.items()}
+    if isinstance(parameters.get("pseudo"), bool):  # of a stream: once a yes or no
+        parameters["pseudo"] = "pa" if parameters["pseudo"] else None
+    return parameters

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial, wraps
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Data
-from marginparts.rows.base import Elsewhere
 
 
 def as_dask_rows(X: Any) -> Any:
@@ -23,23 +21,11 @@ def as_dask_rows(X: Any) -> Any:
     return DaskRows(X.values if hasattr(X, "to_dask_array") else X)
 
 
-def lazy_on_dask(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method of a fitted estimator map Dask arrays lazily, a block at a time."""
-
-    @wraps(method)
-    def mapped(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        X = as_dask_rows(X)
-        if isinstance(X, Elsewhere) and X.on_cluster:
-            return _mapped(partial(method, self), self, X)
-        return method(self, X, *args, **options)
-
-    return mapped
-
-
-def _mapped(function: Callable[[Any], Any], estimator: Any, X: Any) -> Any:
-    """Return a Dask array with what a method says of each block."""
+def mapped_lazily(method: Any, X: Any) -> Any:
+    """Return a Dask array with what a method of a fitted estimator says of each block of X."""
     from sklearn.utils.validation import check_is_fitted
 
+    estimator, X = method.__self__, as_dask_rows(X)
     check_is_fitted(estimator)
     d = estimator.n_features_in_
     if X.shape[1] != d:
@@ -48,11 +34,11 @@ def _mapped(function: Callable[[Any], Any], estimator: Any, X: Any) -> Any:
             "features as input."
         )
     # what it looks like is asked of a sample without entries
-    like = function(np.zeros((1, d), X.dtype))
+    like = method(np.zeros((1, d), X.dtype))
     columns: dict[str, Any] = {"drop_axis": 1}
     if like.ndim == 2:
         columns = {"chunks": (X.array.chunks[0], (like.shape[1],))}
-    return X.array.map_blocks(_on_block, function, like[:0], dtype=like.dtype, meta=like[:0],
+    return X.array.map_blocks(_on_block, method, like[:0], dtype=like.dtype, meta=like[:0],
                               **columns)  # fmt: skip
 
 

@@ -1,0 +1,184 @@
+"""How both classifiers are fitted: candidates, the race between them, and the model that won."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from marginparts._types import Array, Samples, Targets
+from marginparts.directions import DirectionSpec
+from marginparts.estimators._base import Prepared, check_training_data, prepared
+from marginparts.estimators.nmf_alpha import NMFAlpha
+from marginparts.labels import Labels
+from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
+from marginparts.scores import check_scoring
+from marginparts.selection import (
+    C_GRID_UNSCALED,
+    DIRECTION_GRID_UNSCALED,
+    LAM_GRID,
+    LAM_GRID_SEVERAL,
+    LAM_GRID_UNSCALED,
+    CandidateGrid,
+    Choice,
+    Comparison,
+    choose,
+    usual_ranks,
+)
+from marginparts.solve.factorize import check_init
+from marginparts.svm.calibration import Calibration, calibrate
+from marginparts.svm.class_weights import check_class_weight
+from marginparts.svm.head import Head, fit_head
+from marginparts.svm.thresholds import choose_thresholds
+from marginparts.validation import check_count, check_nonnegative, check_positive, check_rank
+
+if TYPE_CHECKING:
+    from marginparts.estimators.classifier import NMFAlphaClassifier
+
+#: How a value of each parameter that may be chosen is checked.
+_CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    "lam": check_nonnegative,
+    "map_iter": lambda value, name: None if value is None else check_count(value, name),
+    "normalize": lambda value, name: bool(value),
+    "C": check_positive,
+    "direction_C": check_positive,
+}
+
+
+class Fitted(NamedTuple):
+    """What a fit has found."""
+
+    choice: Choice
+    parts: NMFAlpha
+    head: Head
+    thresholds: Array
+    calibration: Calibration | None
+    n_labeled: int
+
+
+def fit_classifier(
+    model: NMFAlphaClassifier, X: Samples, y: Targets, *, several: bool, n_splits: int | None = None
+) -> Fitted:
+    """Choose what is left to choose, find the parts, train the SVM.
+
+    Parameters
+    ----------
+    model : NMFAlphaClassifier
+        Its parameters say how.
+    X, y : see `NMFAlphaClassifier.fit`
+    several : bool
+        Whether a parameter may be a sequence of candidates, and the number of parts be chosen.
+    n_splits : int or None
+        Folds; None for as many as suit the labels.
+    """
+    # wrong parameters are refused before the data is read
+    given = _given(model, several=several)
+    comparison = Comparison(model.scoring, model.thresholds, model.rehearse, n_splits)
+    recipe = _recipe(model)
+    X = check_training_data(model, X)
+    labels = model._check_labels(y, X.shape[0])
+    check_class_weight(model.class_weight, labels)
+    check_scoring(model.scoring, labels)
+    ranks = _ranks(model.n_components, labels, X.shape, several=several)
+    grid = _grid(given, ranks, labels, scale=model.scale)
+    for rank in ranks:
+        check_init(model.init, X, rank)
+    told = {
+        **recipe.parameters(), **grid._asdict(), "cv": n_splits,
+        **{name: getattr(model, name) for name in ("scoring", "thresholds", "rehearse")},
+    }  # fmt: skip
+    with prepared(model, X, labels, max(ranks), told) as ready:
+        choice = choose(
+            ready.X, labels, grid, recipe, comparison, ready.seed, callback=model.callback,
+            logbook=ready.logbook,
+        )  # fmt: skip
+        return _fit_best(model, choice, recipe, labels, ready)
+
+
+def _recipe(model: NMFAlphaClassifier) -> Recipe:
+    """Return the parameters as a recipe, or refuse what cannot be meant.
+
+    The choice fills in what may be chosen (`Recipe.tuned`).
+    """
+    return Recipe(
+        DirectionSpec(
+            model.directions, model.multiclass, model.features, model.pseudo, scale=model.scale,
+            class_weight=model.class_weight,
+        ),
+        RunSpec(model.init, model.solver, model.max_iter, model.tol, model.backend),
+        MapSpec(output=model.output),
+        HeadSpec(class_weight=model.class_weight),
+    )  # fmt: skip
+
+
+def _given(model: NMFAlphaClassifier, *, several: bool) -> dict[str, tuple[Any, ...]]:
+    """Return the candidates of each parameter that may be chosen, but those left open."""
+    found = {}
+    for name, check in _CHECKS.items():
+        value: Any = getattr(model, name)
+        if isinstance(value, str):
+            if value != "auto":
+                raise ValueError(f"{name}={value!r} is unknown; give a number or 'auto'.")
+        elif several and isinstance(value, Iterable):
+            found[name] = _distinct(name, [check(each, name) for each in value])
+        else:
+            found[name] = (check(value, name),)
+    return found
+
+
+def _ranks(value: Any, labels: Labels, shape: tuple[int, int], *, several: bool) -> tuple[int, ...]:
+    """Return the numbers of parts to try."""
+    if several and isinstance(value, str):
+        if value != "auto":
+            raise ValueError(f"n_components={value!r} is unknown; give numbers or 'auto'.")
+        value = usual_ranks(labels, shape)
+    values = value if several and isinstance(value, Iterable) else (value,)
+    return _distinct("n_components", [check_rank(rank, shape) for rank in values])
+
+
+def _distinct(name: str, values: list[Any]) -> tuple[Any, ...]:
+    if not values:
+        raise ValueError(f"{name} has no candidate; give at least one, or 'auto'.")
+    return tuple(dict.fromkeys(values))
+
+
+def _grid(
+    given: dict[str, tuple[Any, ...]], ranks: tuple[int, ...], labels: Labels, *, scale: bool
+) -> CandidateGrid:
+    """Return the candidates given, and the usual ones for what is left open."""
+    usual: dict[str, Any] = {"direction_C": DIRECTION_GRID_UNSCALED}
+    if scale:
+        usual["lam"] = LAM_GRID_SEVERAL if labels.multilabel else LAM_GRID
+    else:  # nothing is known of the units
+        usual.update(lam=LAM_GRID_UNSCALED, C=C_GRID_UNSCALED)
+    return CandidateGrid(**{"n_components": ranks, **usual, **given})
+
+
+def _fit_best(
+    model: NMFAlphaClassifier, choice: Choice, recipe: Recipe, labels: Labels, ready: Prepared
+) -> Fitted:
+    """Fit what was chosen to all samples."""
+    n_components, lam, map_iter, normalize, C, direction_C = choice.best
+    recipe = recipe.tuned(direction_C=direction_C, map_iter=map_iter, C=C, normalize=normalize)
+    parts = NMFAlpha._of(
+        recipe, n_components, lam, random_state=ready.seed, callback=model.callback
+    )
+    parts._fit_trusted(ready.X, labels, recipe, ready.seed, ready.logbook)
+    known = np.flatnonzero(labels.labeled)
+    head = fit_head(
+        parts._codes(ready.X[known]), labels.take(known), recipe.head.C,
+        normalize=bool(recipe.head.normalize), class_weight=recipe.head.class_weight,
+    )  # fmt: skip
+    thresholds: Array = np.zeros(len(head.intercept))
+    calibration = None
+    if choice.held_out is not None:
+        # thresholds and probabilities are learned from what was said of hidden labels
+        rows, values = choice.held_out
+        truth = labels.take(rows)
+        if labels.multilabel and model.thresholds is not None:
+            thresholds = choose_thresholds(values, truth, model.scoring)
+            # the hyperplanes are moved by the thresholds, so that a value above 0 is a yes
+            head = head._replace(intercept=head.intercept - thresholds)
+        calibration = calibrate(values - thresholds, truth)
+    return Fitted(choice, parts, head, thresholds, calibration, len(known))
