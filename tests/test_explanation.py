@@ -31,6 +31,15 @@ def test_contributions_sum_to_the_decision_value(normalize, map_iter, make):
     assert_allclose(found.sum(axis=1) + model.intercept_[questions], values, atol=1e-10)
 
 
+def test_contributions_at_the_optimum_sum_to_the_decision_value():
+    X, truth = blocks()
+    model = NMFAlphaClassifier(4, lam=1.0, map_iter=None, normalize=True, C=1.0, random_state=0)
+    model.fit(X, truth)
+    values = model.decision_function(X)[np.arange(60), truth]
+    found = contributions(model, X, truth).sum(axis=1) + model.intercept_[truth]
+    assert_allclose(found, values, atol=1e-3)
+
+
 def test_only_features_of_the_sample_contribute():
     X, truth = blocks()
     model = NMFAlphaClassifier(4, lam=1.0, map_iter=5, normalize=True, C=1.0, random_state=0)
