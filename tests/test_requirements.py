@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-FILES = sorted(Path(__file__).parent.glob("*.py"))
+FILES = sorted(Path(__file__).parent.rglob("*.py"))
 OURS = {"marginparts", *(file.stem for file in FILES)}
 
 

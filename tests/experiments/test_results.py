@@ -18,7 +18,7 @@ UNFINISHED = {
     **dict.fromkeys(("open-news", "open-mnist", "open-mnist-raw", "open-mnist-all"), "all"),
 }  # fmt: skip
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 RESULTS = Results(ROOT / "results")
 PAGE = ROOT / "docs" / "reproduce.md"
 
