@@ -42,7 +42,7 @@ def test_every_module_can_be_imported(name):
 
 
 def test_the_public_functions_and_estimators_have_examples():
-    home = {f"marginparts.{module}" for module in ("factorization", "directions", "init")}
+    home = {f"marginparts.{module}" for module in ("solve.factorize", "directions", "solve.start")}
     home |= {f"marginparts.estimators.{m}" for m in ("nmf_alpha", "classifier", "baselines")}
     assert home <= set(WITH_EXAMPLES)
 
