@@ -85,18 +85,10 @@ class Backend(ABC):
     # ---- the updates, built on the kernels
 
     def half_step(
-        self,
-        X: Matrix,
-        A: Array,
-        B: Array,
-        den: Array,
-        *,
-        weight: Array | None = None,
-        also: Also | None = None,
-        plus: Plus | None = None,
-        out: Array | None = None,
+        self, X: Matrix, A: Array, B: Array, den: Array, *, weight: Array | None = None,
+        also: Also | None = None, plus: Plus | None = None, out: Array | None = None,
         gauge: bool = False,
-    ) -> Step:
+    ) -> Step:  # fmt: skip
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``.
 
         ``den`` (r,) belongs to the columns and ``weight`` (n,) to the rows; 0 / 0 gives 0. The
@@ -140,21 +132,10 @@ class Backend(ABC):
         return False
 
     def sweep(
-        self,
-        X: Matrix,
-        A: Array,
-        B: Array,
-        den: Array,
-        *,
-        sweeps: int = 1,
-        settled: float = 0.0,
-        lift: float = 0.0,
-        weight: Array | None = None,
-        also: Also | None = None,
-        plus: Plus | None = None,
-        out: Array | None = None,
-        gauge: bool = False,
-    ) -> Step:
+        self, X: Matrix, A: Array, B: Array, den: Array, *, sweeps: int = 1, settled: float = 0.0,
+        lift: float = 0.0, weight: Array | None = None, also: Also | None = None,
+        plus: Plus | None = None, out: Array | None = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
         """Return A after coordinate descent on what `half_step` lowers, with its options.
 
         Each row is swept over ``sweeps`` times, or until no entry moves by more than the share

@@ -71,7 +71,7 @@ class BlockedBackend(WrappingBackend):
         return self._in_memory(X)
 
     def _streamed(self, source: BlockSource) -> BlockedMatrix:
-        """Blocks that are read anew in each pass."""
+        """Blocks that are read again in each pass."""
         # a matrix without rows settles the kind: all blocks must be of one
         empty = np.empty((0, source.shape[1]))
         kind = self.inner.prepare(sp.csr_array(empty) if source.sparse else empty,
@@ -112,8 +112,8 @@ class BlockedBackend(WrappingBackend):
             return self.inner.factor(A)
         blocked = BlockedFactor(cast(BlockedMatrix, rows_of), A.shape[1])
         for i, rows in enumerate(blocked.like.spans):
-            blocked.blocks[i] = self.inner.factor(A[rows])
-        blocked.shape = (blocked.shape[0], blocked.blocks[0].shape[1])
+            blocked.blocks[i] = block = self.inner.factor(A[rows])
+        blocked.shape = (blocked.shape[0], block.shape[1])
         return blocked
 
     def release(self, A: Factor, r: int) -> Array:

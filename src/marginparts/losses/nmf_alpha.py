@@ -98,7 +98,7 @@ class NMFAlphaProblem(Problem):
     ) -> Step:  # fmt: skip
         """Return the new V (eqs. 3 and 15) or the new H (eqs. 4 and 16).
 
-        ``step`` lowers the loss over one factor; it is the backend's half-step unless said.
+        ``step`` lowers the loss over one factor: by default the backend's `half_step`.
         """
         step = partial(step or self.backend.half_step, out=out, gauge=gauge)
         X, V, H, sums = self.X, state["V"], state["H"], self.backend.column_sums

@@ -226,14 +226,13 @@ def minimize(
         at.seconds = time.perf_counter() - began
         if at.checked:
             rose = _judge(problem, at, loss, residual, every)
+            at.stop = Stop.MAX_ITER if at.iteration == max_iter else None
             # a step ahead that failed is no reason to stop before a plain one was tried
             if not rose or ahead is None:
-                at.stop = _reason_to_stop(at, tol)
+                at.stop = _reason_to_stop(at, tol) or at.stop
             progress = Progress(at.iteration, max_iter, at.history[-1].loss, at.seconds, residual)
             if callback is not None and callback(progress):
                 at.stop = Stop.CALLBACK
-            if at.stop is None and at.iteration == max_iter:
-                at.stop = Stop.MAX_ITER
         if keeper is not None and keeper.offer(at) and at.stop is None:
             if not at.checked:
                 _judge(problem, at, problem.loss(at.state), math.nan, every)

@@ -138,18 +138,10 @@ class TorchBackend(Backend):
         return float(total + SparsePass(X, A, B).log_terms())
 
     def half_step(
-        self,
-        X: Matrix,
-        A: Tensor,
-        B: Tensor,
-        den: Tensor,
-        *,
-        weight: Tensor | None = None,
-        also: Also | None = None,
-        plus: Plus | None = None,
-        out: Tensor | None = None,
+        self, X: Matrix, A: Tensor, B: Tensor, den: Tensor, *, weight: Tensor | None = None,
+        also: Also | None = None, plus: Plus | None = None, out: Tensor | None = None,
         gauge: bool = False,
-    ) -> Step:
+    ) -> Step:  # fmt: skip
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if isinstance(X, DenseMatrix):
             return finish(A, self.numerator(X, A, B, also, plus), den, weight, gauge)
@@ -163,13 +155,9 @@ class TorchBackend(Backend):
         return gauged(new, *passed.gauge.sum(0).tolist())
 
     def finish(
-        self,
-        A: Tensor,
-        numerator: Tensor,
-        den: Tensor,
-        out: Tensor | None = None,
+        self, A: Tensor, numerator: Tensor, den: Tensor, out: Tensor | None = None,
         gauge: bool = False,
-    ) -> Step:
+    ) -> Step:  # fmt: skip
         """Return ``A * numerator / den``."""
         return finish(A, numerator, den, None, gauge)
 

@@ -33,7 +33,7 @@ def mapped_lazily(method: Any, X: Any) -> Any:
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {d} "
             "features as input."
         )
-    # what it looks like is asked of a sample without entries
+    # its shape and type are found with a sample without entries
     like = method(np.zeros((1, d), X.dtype))
     columns: dict[str, Any] = {"drop_axis": 1}
     if like.ndim == 2:

@@ -39,7 +39,7 @@ class Caller(Protocol):
     """The workers of a fit; `marginparts.rows.dask` has them."""
 
     live: set[int]
-    rebuilt: int  # how often blocks had to be made anew
+    rebuilt: int  # how often blocks were lost and computed again
     margin: Callable[[], tuple[float, Array, Array] | None]  # what it asks for to do so
 
     def share(self, **values: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ _BLOCKS = 4
 _CACHE, _WORTH = 8 * MIB, 16
 
 
-def bytes_of(limit: Any) -> int:
+def bytes_of(limit: int | str) -> int:
     """Return a number of bytes from ``"1.5GB"``, ``"800 MiB"`` or a number.
 
     Examples

@@ -6,18 +6,17 @@ import os
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.files.atomic import written_beside
 from marginparts.rows.disk._rows import RowBlocks
 
 
 def mapped_by_blocks(
-    X: Any,
-    function: Callable[[Any], Array],
+    X: RowBlocks | Data,
+    function: Callable[[Data], Array],
     r: int,
     out: str | os.PathLike[str] | None = None,
 ) -> Array:
@@ -38,7 +37,7 @@ def mapped_by_blocks(
     (n, k) array
         A memory map of that file, where there is one.
     """
-    blocks: Iterator[Any] = iter((X,))
+    blocks: Iterator[Data] = iter((X,))
     if isinstance(X, RowBlocks):
         blocks = X.blocks(X.plan(r, solver="mu"))
     found = map(function, blocks)

@@ -80,7 +80,7 @@ class RowBlocks(Elsewhere):
                 X = sp.csr_array(X, dtype=self.dtype)
             else:
                 X = np.ascontiguousarray(X, dtype=self.dtype)
-            size = X.shape[1] * self.dtype.itemsize if not sp.issparse(X) else X.nnz * entry
+            size = X.nbytes if isinstance(X, np.ndarray) else X.nnz * entry
             if X.shape[0] == 1 and size > plan.block_bytes:
                 raise FileProblemError(
                     f"{path}, row {place} takes {shown(size)}, and memory_limit leaves "

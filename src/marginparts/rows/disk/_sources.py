@@ -7,20 +7,33 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from marginparts._types import Data
 from marginparts.files.atomic import FileProblemError
 from marginparts.rows.disk._limits import shown
+
+
+class Stored(Protocol):
+    """An array in a file, read by slices."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+    def __getitem__(self, rows: slice) -> Any: ...
 
 
 class Chunk(NamedTuple):
     """Some rows as a file has them: CSR or dense, not checked yet."""
 
-    X: Any
+    X: Data
     path: Path
     #: The place in the file of the first of these rows, from 1.
     place: int
@@ -44,7 +57,7 @@ class Source(ABC):
     """
 
     shape: tuple[int, int]
-    dtype: Any
+    dtype: np.dtype[Any]
     nnz: int
     sparse: bool
     largest_row: int
@@ -54,12 +67,12 @@ class Source(ABC):
         """Yield all rows in order."""
 
 
-def float_type(dtype: Any) -> Any:
+def float_type(dtype: DTypeLike) -> np.dtype[Any]:
     """Return the type in which a file's entries are counted: float32 stays, the rest is float64."""
     return np.dtype(np.float32 if dtype in (np.float32, np.float16) else np.float64)
 
 
-def check_real(path: Path, *dtypes: Any) -> None:
+def check_real(path: Path, *dtypes: DTypeLike) -> None:
     """Refuse entries that are no real numbers."""
     for dtype in dtypes:
         if np.dtype(dtype).kind not in "buif":
@@ -116,8 +129,9 @@ def _short(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> sp.csr_array
 
 
 def csr_source(
-    path: Path, shape: Any, indptr: Any, data: Any, indices: Any, arrays: Any = None
-) -> CsrSource:
+    path: Path, shape: tuple[int, int], indptr: NDArray[Any], data: Stored, indices: Stored,
+    arrays: Callable[[], AbstractContextManager[tuple[Any, Any]]] | None = None,
+) -> CsrSource:  # fmt: skip
     """Check that three arrays make a CSR matrix, without reading the long ones."""
     check_real(path, data.dtype)
     indptr = np.asarray(indptr)
@@ -156,7 +170,9 @@ class DenseSource(Source):
                 yield Chunk(np.asarray(X[first : first + step]), self.path, first + 1)
 
 
-def dense_source(path: Path, X: Any, rows: Any = None) -> DenseSource:
+def dense_source(
+    path: Path, X: Stored, rows: Callable[[], AbstractContextManager[Any]] | None = None
+) -> DenseSource:
     """Check that an array is a matrix, without reading it."""
     check_real(path, X.dtype)
     if len(X.shape) != 2:
