@@ -448,10 +448,9 @@ def test_fetched_data_loads_and_nothing_else_is_left(mirror, tmp_path):
         assert (name, len(content), len(content)) in seen
 
 
-def test_what_is_there_is_not_downloaded_again(mirror, monkeypatch, tmp_path):
-    fetch("mnist", tmp_path)
-    monkeypatch.setattr(download, "_save", None)
-    fetch("mnist", tmp_path)
+def test_what_is_there_is_not_downloaded_again(mirror, tmp_path):
+    folder = fetch("mnist", tmp_path)
+    assert fetch("mnist", tmp_path, lambda *told: pytest.fail("downloaded")) == folder
 
 
 def test_a_second_call_brings_what_is_missing_or_damaged(mirror, tmp_path):
@@ -482,6 +481,7 @@ def test_the_next_mirror_is_tried(mirror, monkeypatch, tmp_path):
     sources = mnist_from(bad.as_uri(), mirror.as_uri())
     monkeypatch.setitem(download.SOURCES, "mnist", sources)
     fetch("mnist", tmp_path / "data")
+    assert load_paper_data("mnist", tmp_path / "data").X_train.shape == (3, 4)
 
 
 def test_without_a_network_the_sentence_names_every_mirror(small, monkeypatch, tmp_path):
@@ -534,13 +534,14 @@ def test_what_a_server_does_wrong_is_said(small, place, match, monkeypatch, tmp_
 @pytest.mark.parametrize(
     ("number", "match"), [(errno.ENOSPC, "disk of .*mnist is full"), (errno.EROFS, "cannot be wr")]
 )
-def test_what_the_disk_refuses_is_said(mirror, number, match, monkeypatch, tmp_path):
-    def refuse(url, path, progress):
-        path.write_bytes(b"half")
-        raise OSError(number, os.strerror(number))
+def test_what_the_disk_refuses_is_said(mirror, number, match, tmp_path):
+    def refuse(file, done, total):
+        if done:
+            raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(download, "_save", refuse)
-    fetch_fails("mnist", tmp_path / "data", match)
+    with pytest.raises(DownloadError, match=match):
+        fetch("mnist", tmp_path / "data", refuse)
+    assert list((tmp_path / "data" / "mnist").iterdir()) == []
 
 
 def test_a_folder_that_is_a_file_is_said(mirror, tmp_path):
@@ -604,7 +605,10 @@ def test_an_archive_put_there_by_hand_needs_no_network(small, archive, monkeypat
 
 def test_ids_are_those_of_git():
     # echo hello | git hash-object --stdin
-    download._compare("file", "git", "ce013625030ba8dba906f756967f9e9ca394464a", b"hello\n")
+    hello = "ce013625030ba8dba906f756967f9e9ca394464a"
+    download._compare("file", "git", hello, b"hello\n")
+    with pytest.raises(ValueError, match="the checksum of file"):
+        download._compare("file", "git", hello, b"hello")
 
 
 def test_aviation_is_checked_by_its_number_of_documents(small, monkeypatch, tmp_path):

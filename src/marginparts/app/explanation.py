@@ -25,7 +25,7 @@ _AT_ONCE = 4e6
 
 def top_columns(row: Data, n: int = 10) -> list[int]:
     """Return where the largest positive entries of a row (d,), dense or CSR, are."""
-    values = _flat(row)
+    values = flat(row)
     few = np.argpartition(-values, min(n, len(values) - 1))[:n]
     order = few[np.argsort(-values[few], kind="stable")]
     return [int(j) for j in order if values[j] > 0]
@@ -33,11 +33,11 @@ def top_columns(row: Data, n: int = 10) -> list[int]:
 
 def top_features(row: Data, names: Sequence[str], n: int = 10) -> list[tuple[str, float]]:
     """Return the names and values of the largest positive entries of a row (d,)."""
-    values = _flat(row)
+    values = flat(row)
     return [(str(names[j]), float(values[j])) for j in top_columns(values, n)]
 
 
-def _flat(row: Data) -> Array:
+def flat(row: Data) -> Array:
     """Return a row (d,), dense or CSR, as a vector in float64."""
     return np.asarray(
         row if isinstance(row, np.ndarray) else row.toarray(), dtype=np.float64
@@ -56,10 +56,6 @@ def distinctive(components: Array, shares: Sequence[float] | None = None) -> Arr
         Parts that sum to one.
     shares : (r,) array-like or None
         How much of the data each part explains, for the mean.
-
-    Returns
-    -------
-    (r, d) array
     """
     V = np.asarray(components, dtype=np.float64)
     weights = np.full(len(V), 1 / len(V)) if shares is None else np.asarray(shares)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Data, PathStep
+from marginparts._types import Array, Data, PathStep, Samples
 from marginparts.app.evaluation import Rated
 from marginparts.app.preparation import Preparation
 from marginparts.app.readers import Label, Layout
@@ -122,13 +122,13 @@ class Model:
             f"{self.card.n_labeled} of {self.card.n_samples} samples labeled)"
         )
 
-    def prepare(self, samples: Any) -> Any:
+    def prepare(self, samples: Samples) -> Any:
         """Return samples as rows (n, d) that the classifier takes."""
         if isinstance(samples, str):
             raise ValueError("A model takes a list of samples; put the text into a list.")
-        return self.preparation.apply(samples)
+        return self.preparation.apply(samples)  # type: ignore[arg-type]
 
-    def transform(self, samples: Any) -> Array:
+    def transform(self, samples: Samples) -> Array:
         """Return Z (n, r): samples expressed in the parts."""
         return self.classifier.transform(self.prepare(samples))
 
@@ -184,18 +184,18 @@ class Model:
         top = np.partition(values, -2, axis=1)[:, -2:]
         return np.asarray(top[:, 1] - top[:, 0])
 
-    def predict(self, samples: Any) -> list[Any]:
+    def predict(self, samples: Samples) -> list[Any]:
         """Return a label for each sample; a tuple of labels where there can be several."""
         if isinstance(samples, list) and not samples:
             return []
         decisions = self.decide(self.values(self.prepare(samples)))
         return [d.labels if self.multilabel else d.labels[0] for d in decisions]
 
-    def decision_function(self, samples: Any) -> Array:
+    def decision_function(self, samples: Samples) -> Array:
         """Return a score for each sample and class (n, c); the largest, or those above 0, win."""
         return self.values(self.prepare(samples))
 
-    def predict_proba(self, samples: Any) -> Array:
+    def predict_proba(self, samples: Samples) -> Array:
         """Return a probability for each sample and class (n, c); NaN where labels were too few."""
         return self.probabilities(self.decision_function(samples))
 

@@ -160,11 +160,6 @@ def prepare_matrix(
     weighting : {"auto", "counts", "l2-log", "tf-idf"}
         ``"auto"`` is ``"l2-log"`` for counts (whole numbers, of which some are larger than 1) in a
         sparse matrix, and leaves all else as it is.
-
-    Returns
-    -------
-    preparation : MatrixPreparation
-    X : (n, d)
     """
     if weighting == "auto":
         weighting = "l2-log" if _are_counts(X) else "counts"

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def open_table_writer(
 class _Delimited:
     """CSV and TSV."""
 
-    def __init__(self, file: Any, delimiter: str, separator: str) -> None:
+    def __init__(self, file: IO[str], delimiter: str, separator: str) -> None:
         self.writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         self.separator = separator
         self.begun = False
@@ -97,7 +97,7 @@ class _Delimited:
 
 
 class _JSONLines:
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: IO[str]) -> None:
         self.file = file
 
     def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -109,8 +109,8 @@ class _JSONLines:
 
 def plain(value: Any) -> Any:
     """Return a value that JSON knows, with null for what is no number."""
-    if isinstance(value, dict):
-        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, tuple | list | np.ndarray):
         return [plain(each) for each in value]
     if isinstance(value, np.generic):
@@ -121,7 +121,7 @@ def plain(value: Any) -> Any:
 class _Parquet:
     """Parquet; the first rows decide the types of the columns, and what is not clear is text."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         try:
             import pyarrow
             import pyarrow.parquet

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
 from rich.progress import TimeRemainingColumn as TimeLeft
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def refuse_same(source: Path | None, target: Path | None) -> None:
         raise FileProblemError(f"{target} is the file that is read; give --out another name.")
 
 
-def watched(source: SampleSource, shown: Progress, doing: str) -> Iterator[Batch]:
+def watched(source: SampleSource, shown: Bars, doing: str) -> Iterator[Batch]:
     """Yield the batches of a source, with a bar over its rows."""
     task = shown.add_task(f"{doing} {source.path.name}", total=source.n_rows)
     for batch in source.batches(BATCH):
@@ -102,13 +103,16 @@ def watched(source: SampleSource, shown: Progress, doing: str) -> Iterator[Batch
         shown.advance(task, len(batch.labels))
 
 
-def bars(*more: ProgressColumn, quiet: bool = False) -> Progress:
-    """Return bars on the error stream: what is done, the time gone and the time left."""
+def bars(*more: ProgressColumn, quiet: bool = False, memory: float = 30.0) -> Bars:
+    """Return bars on the error stream: what is done, the time gone and the time left.
+
+    The time left is guessed from the speed of the last seconds, ``memory`` of them.
+    """
     console = Console(stderr=True)
-    return Progress(
+    return Bars(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
         *more, TimeElapsedColumn(), TimeLeft(compact=True),
-        console=console, transient=True,
+        console=console, transient=True, speed_estimate_period=memory,
         disable=quiet or not console.is_terminal,  # bars in a log are noise
     )  # fmt: skip
 

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import DownloadColumn, TaskID
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from marginparts.commands._console import sentences
+from marginparts.commands._console import bars, sentences
 
 app = typer.Typer(
     help="The paper's data sets: list, fetch, and where they are.", no_args_is_help=True
@@ -63,19 +63,9 @@ def fetch(
     """Download a data set, check it, and keep it in the data folder."""
     from marginparts import datasets
 
-    console = Console(stderr=True)
-    bars = Bars(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=quiet or not console.is_terminal,  # bars in a log are noise
-        transient=True,
-    )
     try:
-        with bars:
-            folder = datasets.fetch(name, data_dir, _shown_in(bars))
+        with bars(DownloadColumn(), quiet=quiet) as shown:
+            folder = datasets.fetch(name, data_dir, _shown_in(shown))
     except datasets.DataError as error:
         typer.echo(str(error), err=True)
         # 2 is what a wrong argument gives everywhere in the command

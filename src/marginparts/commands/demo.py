@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
-from marginparts.commands._console import AsJson, Quiet, print_json, sentences
+from marginparts.commands._console import AsJson, Quiet, bars, print_json, sentences
 
 
 def demo(
@@ -34,17 +34,8 @@ def demo(
     with sentences():
         check_destination(out)
 
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=quiet or as_json,
-        transient=True,
-    )
     results: dict[str, dict[str, list[Score]]] = {}
-    with progress:
+    with bars(MofNCompleteColumn(), quiet=quiet or as_json) as progress:
         loading = progress.add_task("loading the data sets", total=None)
         all_tasks = tasks()
         progress.remove_task(loading)

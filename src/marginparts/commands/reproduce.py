@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
 
+from marginparts.commands._console import bars
 from marginparts.commands._reproduce_output import CannotError, Target, present, studies_of
 from marginparts.commands.data import DataDir
 
@@ -143,12 +141,12 @@ def _compute(
         return
     studies = _to_run(found, target, data)
     left, failures = 0, []
-    with _problems_of_a_run(), _bars(quiet) as bars:
+    with _problems_of_a_run(), bars(quiet=quiet, memory=600) as shown:
         total = sum(unit.weight for study in studies for unit in found.left(study))
-        bar = bars.add_task(target.value, total=total)
+        bar = shown.add_task(target.value, total=total)
 
         def tell(unit: Unit, records: list[Record]) -> None:
-            bars.update(bar, advance=unit.weight, description=f"{unit.data}: {unit.method}")
+            shown.update(bar, advance=unit.weight, description=f"{unit.data}: {unit.method}")
 
         for study in studies:
             outcome = found.run(study, n_jobs=jobs, deadline=deadline, on_unit=tell)
@@ -162,14 +160,6 @@ def _compute(
             "kept; the same command goes on.",
             err=True,
         )
-
-
-def _bars(quiet: bool) -> Bars:
-    return Bars(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"),
-        TimeElapsedColumn(), TimeRemainingColumn(),
-        console=Console(stderr=True), disable=quiet, transient=True, speed_estimate_period=600,
-    )  # fmt: skip
 
 
 @contextmanager

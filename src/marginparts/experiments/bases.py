@@ -108,10 +108,6 @@ def find_bases(
         Stop early, for a first impression.
     digit : int
         Which of the test digits is rebuilt.
-
-    Returns
-    -------
-    Bases
     """
     data = load_paper_data(DATA, data_dir)
     trial = draw_trial(data, PREPROCESSING, SPLIT)

@@ -27,10 +27,6 @@ def load_data(name: str, data_dir: str | None = None) -> PaperData:
         As in `load_paper_data`, or ``"digits"`` or ``"docstrings"``.
     data_dir : path or None
         The folder of the paper's data sets; the embedded ones need none.
-
-    Returns
-    -------
-    PaperData
     """
     if name not in EMBEDDED:
         return load_paper_data(name, data_dir)

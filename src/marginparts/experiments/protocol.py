@@ -69,10 +69,6 @@ def draw_trial(data: PaperData, preprocessing: str, split: int, backend: str = "
     split : int
     backend : str
         Where the factorizations run.
-
-    Returns
-    -------
-    Trial
     """
     order = np.random.default_rng(split).permutation(data.X_train.shape[0])
     train, rest = order[: data.n_train], order[data.n_train : data.n_train + data.n_validation]

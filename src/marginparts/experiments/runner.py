@@ -79,10 +79,6 @@ def run_units(
         No unit is begun when `time.monotonic` is past this.
     on_unit : callable or None
         Called after each unit.
-
-    Returns
-    -------
-    Outcome
     """
     done = store.units()
     open_units = {unit.key: unit for unit in units if unit.key not in done}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.directions import with_surest
 from marginparts.labels import Labels
 from marginparts.rivals.label_spreading import find_neighbors, spread_values
@@ -70,7 +70,7 @@ class Rival(NamedTuple):
     suits: Callable[[Any, Labels], bool] = lambda X, labels: True
     scales: bool = False
 
-    def worth_trying(self, X: Any) -> list[tuple[Any, ...]]:
+    def worth_trying(self, X: Data) -> list[tuple[Any, ...]]:
         """Return the settings that differ on X: rows of length 1 are not scaled to it again."""
         if not self.scales or not has_unit_rows(X):
             return list(self.settings)
@@ -78,7 +78,7 @@ class Rival(NamedTuple):
 
 
 def hidden_values(
-    rival: Rival, X: Any, labels: Labels, folds: list[Fold], seed: int
+    rival: Rival, X: Data, labels: Labels, folds: list[Fold], seed: int
 ) -> dict[tuple[Any, ...], list[Array]]:
     """Return what a rival says of hidden labels: decision values in each fold, by its settings.
 
@@ -116,7 +116,7 @@ def best_setting(scores: dict[tuple[Any, ...], list[float]]) -> tuple[Any, ...]:
     return max(scores, key=lambda setting: float(np.mean(scores[setting])))
 
 
-def latent_rows(X: Any, others: list[Any], dimensions: int, seed: int) -> list[Array]:
+def latent_rows(X: Data, others: list[Data], dimensions: int, seed: int) -> list[Array]:
     """Return rows in the space of the leading singular vectors, of tf-idf rows when X is sparse."""
     from sklearn.utils.extmath import randomized_svd
 
@@ -129,7 +129,7 @@ def latent_rows(X: Any, others: list[Any], dimensions: int, seed: int) -> list[A
     return [np.asarray(each @ axes.T) for each in rows]
 
 
-def _latent(X: Any, others: list[Any], seed: int) -> list[Array]:
+def _latent(X: Data, others: list[Data], seed: int) -> list[Array]:
     return latent_rows(X, others, max(_DIMENSIONS), seed)
 
 
@@ -142,16 +142,16 @@ def _lsa(Z: list[Array], labels: Labels, setting: tuple[Any, ...]) -> list[Matri
     return [head.values(rows) for rows in others]
 
 
-def _as_they_are(X: Any, others: list[Any], seed: int) -> list[Any]:
+def _as_they_are(X: Data, others: list[Data], seed: int) -> list[Data]:
     return [X, *others]
 
 
-def _naive_bayes(rows: list[Any], labels: Labels, setting: tuple[Any, ...]) -> list[Matrix]:
+def _naive_bayes(rows: list[Data], labels: Labels, setting: tuple[Any, ...]) -> list[Matrix]:
     weight, alpha = setting
     return naive_bayes_values(rows[0], labels, rows[1:], weight=weight, alpha=alpha)
 
 
-def _self_training(rows: list[Any], labels: Labels, setting: tuple[Any, ...]) -> list[Matrix]:
+def _self_training(rows: list[Data], labels: Labels, setting: tuple[Any, ...]) -> list[Matrix]:
     """Teach with a linear SVM, more of each predicted class in each round, up to a share."""
     C, most, unit = setting
     train, *others = rows
@@ -164,11 +164,11 @@ def _self_training(rows: list[Any], labels: Labels, setting: tuple[Any, ...]) ->
     return [head.values(each) for each in others]
 
 
-def _near(X: Any, others: list[Any], seed: int) -> Any:
+def _near(X: Data, others: list[Data], seed: int) -> Any:
     """Return the neighbors by the angle and by the distance."""
     rows = latent_rows(X, others, _NEAR, seed) if sp.issparse(X) else [X, *others]
 
-    def found(rows: list[Any]) -> Any:
+    def found(rows: list[Data]) -> Any:
         return find_neighbors(rows[0], rows[1:], max(_NEIGHBORS))
 
     return {True: found([normalize(each) for each in rows]), False: found(rows)}
@@ -179,7 +179,7 @@ def _spread(near: Any, labels: Labels, setting: tuple[Any, ...]) -> list[Matrix]
     return spread_values(near[unit], labels, k=k, alpha=alpha)
 
 
-def _both_ways(X: Any, others: list[Any], seed: int) -> dict[bool, list[Any]]:
+def _both_ways(X: Data, others: list[Data], seed: int) -> dict[bool, list[Data]]:
     """Return rows of length 1, and rows that are all scaled by one number, for an intercept."""
     rows = [sp.csr_array(each) for each in (X, *others)]
     size = float(np.sqrt(np.mean(row_norms(rows[0], squared=True)))) or 1.0
@@ -191,7 +191,7 @@ def _both_ways(X: Any, others: list[Any], seed: int) -> dict[bool, list[Any]]:
 
 
 def _transductive(
-    rows: dict[bool, list[Any]], labels: Labels, setting: tuple[Any, ...]
+    rows: dict[bool, list[Data]], labels: Labels, setting: tuple[Any, ...]
 ) -> list[Matrix]:
     C, unit = setting
     train, *others = rows[unit]
@@ -199,8 +199,8 @@ def _transductive(
     return [np.asarray(each @ W.T) for each in others]
 
 
-def _is_small(X: Any, labels: Labels) -> bool:
-    size = X.nnz if sp.issparse(X) else X.size
+def _is_small(X: Data, labels: Labels) -> bool:
+    size = X.size if isinstance(X, np.ndarray) else X.nnz
     return bool(size * len(labels.classes) <= _TSVM_WORK)
 
 

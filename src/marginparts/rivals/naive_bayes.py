@@ -55,10 +55,6 @@ def fit_naive_bayes(
         What an unlabeled row counts, beside 1 for a labeled one.
     alpha : float
         What is added to the count of every word in every class.
-
-    Returns
-    -------
-    NaiveBayes
     """
     counts, rows = np.asarray((X.T @ Y).T), Y.sum(axis=0)
     model = _model(counts, rows, alpha)

@@ -60,17 +60,7 @@ class H5adSource:
 
 
 def open_h5ad(path: Path, wanted: Wanted) -> H5adSource:
-    """Open an h5ad file: labels are a column of ``obs``, names are ``var_names``.
-
-    Parameters
-    ----------
-    path : Path
-    wanted : Wanted
-
-    Returns
-    -------
-    H5adSource
-    """
+    """Open an h5ad file: labels are a column of ``obs``, names are ``var_names``."""
     like = wanted.like
     check_kind(path, "matrix", like)
     refuse(path, wanted, "text", instead="it is a matrix, without a column of texts")

@@ -51,17 +51,7 @@ class ImageSource:
 
 
 def open_images(path: Path, wanted: Wanted) -> ImageSource:
-    """List the images of a folder, and decide on their common shape.
-
-    Parameters
-    ----------
-    path : Path
-    wanted : Wanted
-
-    Returns
-    -------
-    ImageSource
-    """
+    """List the images of a folder, and decide on their common shape."""
     like = wanted.like
     check_kind(path, "image", like)
     instead = "the subfolders of images are their labels"

@@ -37,10 +37,6 @@ def read_labels(path: Path, encoding: str, separator: str | None, n_rows: int) -
     separator : str or None
         What separates several labels in a line.
     n_rows : int
-
-    Returns
-    -------
-    list of n_rows Label
     """
     if path.suffix.lower() in {".npy", ".npz"}:
         return labels_of_array(read_array(path), path, separator)
@@ -51,7 +47,9 @@ def read_labels(path: Path, encoding: str, separator: str | None, n_rows: int) -
     return settle_minus_one([label_of(line, separator) for line in lines])
 
 
-def check_length(labels: list[Label], labels_path: Path, path: Path, shape: Any) -> None:
+def check_length(
+    labels: list[Label], labels_path: Path, path: Path, shape: tuple[int, ...]
+) -> None:
     """Raise unless there is one label a row."""
     n_rows, n_columns = shape
     if len(labels) != n_rows:

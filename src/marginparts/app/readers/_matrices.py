@@ -53,18 +53,7 @@ class MatrixSource:
 
 
 def open_matrix(path: Path, file_format: str, wanted: Wanted) -> MatrixSource:
-    """Open a matrix and what lies beside it.
-
-    Parameters
-    ----------
-    path : Path
-    file_format : {"npz", "npy", "mtx"}
-    wanted : Wanted
-
-    Returns
-    -------
-    MatrixSource
-    """
+    """Open a matrix and what lies beside it."""
     like = wanted.like
     check_kind(path, "matrix", like)
     refuse(path, wanted, "text", instead="it is a matrix, without a column of texts")

@@ -175,10 +175,6 @@ def read_all(source: SampleSource, size: int = 10_000, *, keep_columns: bool = T
         How many rows to read at once.
     keep_columns : bool
         False leaves ``columns`` empty, which saves their memory.
-
-    Returns
-    -------
-    Batch
     """
     samples: list[Any] = []
     labels: list[Label] = []

@@ -98,17 +98,7 @@ class SvmlightSource:
 
 
 def open_svmlight(path: Path, wanted: Wanted) -> SvmlightSource:
-    """Read an svmlight file once, to know its columns and what its labels mean.
-
-    Parameters
-    ----------
-    path : Path
-    wanted : Wanted
-
-    Returns
-    -------
-    SvmlightSource
-    """
+    """Read an svmlight file once, to know its columns and what its labels mean."""
     like = wanted.like
     check_kind(path, "matrix", like)
     refuse(path, wanted, "text", "label", "labels", instead="its lines begin with their labels")

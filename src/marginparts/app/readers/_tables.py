@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,7 +73,7 @@ class TableSource:
             return [None] * n
         return [label_of(cell, self.layout.label_sep) for cell in cells[self.layout.label]]
 
-    def _matrix(self, cells: dict[str, list[Any]], places: Any) -> NDArray[np.float64]:
+    def _matrix(self, cells: dict[str, list[Any]], places: Sequence[int]) -> NDArray[np.float64]:
         X = np.empty((len(places), len(self.features)))
         for j, name in enumerate(self.features):
             X[:, j] = self._numbers(cells[name], name, places)
@@ -84,7 +84,7 @@ class TableSource:
         """What the places of rows count."""
         return self.table.place
 
-    def _numbers(self, cells: list[Any], name: str, places: Any) -> NDArray[np.float64]:
+    def _numbers(self, cells: list[Any], name: str, places: Sequence[int]) -> NDArray[np.float64]:
         try:
             numbers = np.array(cells, dtype=np.float64)
             if numbers.ndim == 1:
@@ -131,17 +131,7 @@ def _text_of(cell: Any) -> str:
 
 
 def open_table(table: TableFile, wanted: Wanted) -> TableSource:
-    """Decide which columns of a table are texts, labels and numbers.
-
-    Parameters
-    ----------
-    table : TableFile
-    wanted : Wanted
-
-    Returns
-    -------
-    TableSource
-    """
+    """Decide which columns of a table are texts, labels and numbers."""
     path, like = table.path, wanted.like
     refuse(path, wanted, "labels", instead="name its column of labels with --label COLUMN")
     refuse(path, wanted, "words", instead="its columns have names")

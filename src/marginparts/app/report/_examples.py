@@ -48,17 +48,7 @@ class Extremes(NamedTuple):
 
 
 def find_examples(model: Model, batches: Iterable[Batch]) -> Extremes:
-    """Go through samples, and keep the most certain and the most doubtful.
-
-    Parameters
-    ----------
-    model : Model
-    batches : iterable of Batch
-
-    Returns
-    -------
-    Extremes
-    """
+    """Go through samples, and keep the most certain and the most doubtful."""
     certain: list[Example] = []
     doubtful: list[Example] = []
     before = 0

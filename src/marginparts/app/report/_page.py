@@ -39,11 +39,12 @@ import base64
 import hashlib
 import html
 import json
-import math
 import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
+
+from marginparts.app.writers import plain
 
 #: The sections of the page, and which entries of a section make it worth showing (any of them).
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -82,7 +83,7 @@ def render(payload: Mapping[str, Any]) -> str:
     >>> page.splitlines()[0]
     '<!doctype html>'
     """
-    payload = _plain(payload)
+    payload = plain(payload)
     shown = [name for name in SECTIONS if _is_shown(payload, name)]
     style, script, page = (_read(name) for name in ("page.css", "page.js", "page.html"))
     slots = {
@@ -147,16 +148,3 @@ def _embed(payload: Mapping[str, Any]) -> str:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON knows it: arrays become lists, numbers that are not finite None."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if hasattr(value, "tolist"):  # NumPy's arrays and scalars
-        return _plain(value.tolist())
-    return value

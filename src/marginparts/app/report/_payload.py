@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts._version import __version__
-from marginparts.app.explanation import distinctive, part_weights, top_features
+from marginparts.app.explanation import distinctive, flat, part_weights, top_features
 from marginparts.app.model import Model
 from marginparts.app.report._examples import Example, Extremes
 from marginparts.selection import Setting, standard_error
@@ -106,22 +106,22 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _features(model: Model, row: Any) -> dict[str, Any]:
+def _features(model: Model, row: Data) -> dict[str, Any]:
     """Return the largest entries of a row (d,), or its picture."""
     if model.layout.image_shape is None:
         return {"top": top_features(row, model.feature_names, _WORDS), "image": None}
     return {"top": [], "image": picture(row)}
 
 
-def picture(row: Any) -> str:
+def picture(row: Data) -> str:
     """Return pixels as base64 of bytes, 255 for the largest."""
-    pixels = np.asarray(row.toarray() if hasattr(row, "toarray") else row, dtype=float).ravel()
+    pixels = flat(row)
     ink = np.rint(255 * np.maximum(pixels, 0) / max(pixels.max(initial=0), 1e-12))
     return base64.b64encode(ink.astype(np.uint8).tobytes()).decode("ascii")
 
 
 def _parts(
-    model: Model, components: Any, shares: list[float] | None = None, *, weigh: bool = False
+    model: Model, components: Data, shares: list[float] | None = None, *, weigh: bool = False
 ) -> list[dict[str, Any]]:
     weights = part_weights(model.classifier) if weigh else None
     if weigh and model.layout.image_shape is None:
@@ -150,7 +150,7 @@ def _classes(model: Model) -> list[dict[str, Any]]:
     ]
 
 
-def _for_and_against(weights: Any, most_for: int, most_against: int) -> list[int]:
+def _for_and_against(weights: Array, most_for: int, most_against: int) -> list[int]:
     """Return the largest positive weights, then the largest negative ones."""
     order = np.argsort(-weights, kind="stable")
     speaking = [int(k) for k in order[:most_for] if weights[k] > 0]
@@ -183,7 +183,7 @@ def _margins(model: Model) -> list[dict[str, Any]]:
     return found
 
 
-def _side(model: Model, side: str, actual: Any, rebuilt: Any, lead: Any) -> dict[str, Any]:
+def _side(model: Model, side: str, actual: Array, rebuilt: Array, lead: Array) -> dict[str, Any]:
     """Return one margin component beside its reconstruction.
 
     Of words those are shown by which it leads over the other side; what both have decides nothing.

@@ -22,10 +22,6 @@ def figure2(bases: Bases) -> Figure:
     ----------
     bases : Bases
         See `marginparts.experiments.bases.find_bases`.
-
-    Returns
-    -------
-    Figure
     """
     from matplotlib.figure import Figure
 

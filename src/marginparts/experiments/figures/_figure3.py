@@ -62,10 +62,6 @@ def figure3(curves: Curves, preprocessing: dict[str, str], also: tuple[str, ...]
         The preparation to show for each data set.
     also : tuple of str
         More methods to draw.
-
-    Returns
-    -------
-    Figure
     """
     from matplotlib.figure import Figure
 

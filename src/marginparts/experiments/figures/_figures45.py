@@ -34,10 +34,6 @@ def figure4(curves: Curves, preprocessing: dict[str, str]) -> Figure:
         See `marginparts.experiments.tables.curves`.
     preprocessing : dict
         The preparation to show for each data set.
-
-    Returns
-    -------
-    Figure
     """
     return _compare(curves, preprocessing, ("nmf", "pca"))
 
@@ -52,10 +48,6 @@ def figure5(curves: Curves, preprocessing: dict[str, str]) -> Figure:
         See `marginparts.experiments.tables.curves`.
     preprocessing : dict
         The preparation to show for each data set.
-
-    Returns
-    -------
-    Figure
     """
     return _compare(curves, preprocessing, ("lee2010", "liu_wu2010"))
 
