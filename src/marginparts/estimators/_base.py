@@ -75,16 +75,15 @@ def prepared(
     with ExitStack() as stack:
         if isinstance(X, Elsewhere):
             X = stack.enter_context(X.at_hand(rank, estimator.solver))
-        if estimator.checkpoint is None:
-            yield Prepared(X, seed, None)
-            return
-        logbook = stack.enter_context(
-            logbook_of(
-                estimator.checkpoint, type(estimator).__name__, seed,
-                any_seed=estimator.random_state is None, X=X, y=labels, **told,
-            )
-        )  # fmt: skip
-        yield Prepared(X, logbook.seed, logbook)
+        logbook = None
+        if estimator.checkpoint is not None:
+            seed, logbook = stack.enter_context(
+                logbook_of(
+                    estimator.checkpoint, type(estimator).__name__, seed,
+                    any_seed=estimator.random_state is None, X=X, y=labels, **told,
+                )
+            )  # fmt: skip
+        yield Prepared(X, seed, logbook)
 
 
 def check_data(

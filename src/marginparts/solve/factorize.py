@@ -116,9 +116,9 @@ def nmf_alpha(
             checkpoint, "nmf_alpha", seed_of(random_state), any_seed=random_state is None,
             X=X, S=S, n_components=r, lam=lam, init=init, solver=solver, max_iter=max_iter,
             tol=tol,
-        ) as logbook,
+        ) as (seed, logbook),
     ):  # fmt: skip
-        H, V = start_from(init, X, r, logbook.seed)
+        H, V = start_from(init, X, r, seed)
         return factorize(
             X, H, V, S=S, lam=lam, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
             callback=callback, logbook=logbook,
@@ -290,7 +290,7 @@ def kernels_for(X: Any, r: int, backend: str | Backend) -> Backend:
     return kernels if suited is None else suited(X, r)
 
 
-def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper | None:
+def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper:
     """Return what keeps the position of a run, with factors as arrays of their own columns.
 
     The backend is part of it: another one rounds differently.
