@@ -79,14 +79,8 @@ class Logbook:
     def offer(self, name: str, make: Callable[[], Notes], *, finished: bool = False) -> bool:
         """Write a checkpoint if it is time; say whether the fit is to end.
 
-        Parameters
-        ----------
-        name : str
-            What the notes are of.
-        make : callable
-            Makes them.
-        finished : bool
-            Whether there is nothing left to do.
+        ``name`` says what the notes are of, ``make`` makes them, and ``finished`` says that there
+        is nothing left to do.
         """
         urgent = self.interrupted and not self._secured
         wanted = self.checkpoint.keep_finished if finished else self._due()
@@ -106,12 +100,8 @@ class Logbook:
     ) -> Keeper:
         """Return what keeps the position of the fit's last run.
 
-        Parameters
-        ----------
-        run : dict
-            What tells this run from others, as JSON has it.
-        release, factor : callable
-            Make an array (n, r) of a factor, and a factor of an array and its letter.
+        ``run`` tells this run from others, as JSON has it. ``release`` makes an array (n, r) of a
+        factor, ``factor`` a factor of an array and its letter.
         """
         return _RunKeeper(self, run, release, factor)
 

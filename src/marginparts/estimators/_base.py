@@ -59,17 +59,10 @@ def prepared(
     rank: int,
     told: dict[str, Any],
 ) -> Iterator[Prepared]:
-    """Make data ready for a fit, and open the fit's checkpoint if there is one.
+    """Make checked data (n, d) ready for a fit, and open the fit's checkpoint if there is one.
 
-    Parameters
-    ----------
-    estimator : estimator with ``solver``, ``random_state`` and ``checkpoint``
-    X : (n, d) checked data
-    labels : Labels or None
-    rank : int
-        The largest number of parts.
-    told : dict
-        The parameters on which the result depends: a checkpoint with others is refused.
+    ``rank`` is the largest number of parts. ``told`` has the parameters on which the result
+    depends: a checkpoint with others is refused.
     """
     seed = seed_of(estimator.random_state)
     with ExitStack() as stack:
