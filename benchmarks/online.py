@@ -60,7 +60,7 @@ def pass_over(
 ) -> OnlineNMFAlphaClassifier:
     """Go once over the rows, with a look at the test data every few batches."""
     rows = rows_in(order, corpus.y)
-    model = OnlineNMFAlphaClassifier(facts["rank"], batch_size=size, random_state=0)
+    model = OnlineNMFAlphaClassifier(facts["rank"], lam=1.0, batch_size=size, random_state=0)
     starts = range(0, len(rows), size)
     looks = {starts[(len(starts) - 1) * k // 5] for k in range(6)}
     seconds = 0.0
@@ -97,7 +97,7 @@ def resumed(
     """Stop in the middle of a batch, save, load, go on; compare with the stream that went on."""
     rows = rows_in(ORDERS[0], corpus.y)
     middle = len(rows) // 2
-    model = OnlineNMFAlphaClassifier(facts["rank"], batch_size=size, random_state=0)
+    model = OnlineNMFAlphaClassifier(facts["rank"], lam=1.0, batch_size=size, random_state=0)
     model.partial_fit(corpus.X[rows[:middle]], y[rows[:middle]])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stream.model"

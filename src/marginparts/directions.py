@@ -174,18 +174,10 @@ def find_directions(
     features: Data | None = None,
     whole: Whole | None = None,
 ) -> Directions:
-    """`margin_directions` on trusted data.
+    """`margin_directions` on trusted data (n, d).
 
-    Parameters
-    ----------
-    X : (n, d) trusted data
-    labels : Labels
-    spec : DirectionSpec
-    seed : int
-    features : (n, f) or None
-        What the classifiers see in the place of X.
-    whole : Whole or None
-        What is known of all rows, where these are only some.
+    The classifiers see ``features`` (n, f) where they are given. ``whole`` says what is known of
+    all rows, where these are only some.
     """
     if isinstance(X, OutOfCore):
         return _gathered_directions(X, labels, spec, seed)
@@ -378,19 +370,10 @@ def pseudo_labels(
 
 
 def with_surest(labels: Labels, values: Array, share: float) -> Labels:
-    """Fill in the unknown labels for which decision values are surest.
+    """Fill in the unknown labels for which decision values (n, p) are surest.
 
-    Parameters
-    ----------
-    labels : Labels
-    values : (n, p)
-        One column for two classes, one a class or label otherwise.
-    share : float
-        How many of each predicted class (of each side of each label, for multilabel data).
-
-    Returns
-    -------
-    Labels
+    A share of each predicted class is filled in (of each side of each label, for multilabel data).
+    Values have one column for two classes, else one a class or label.
     """
     codes = labels.codes.copy()
     if labels.multilabel:

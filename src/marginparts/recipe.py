@@ -123,25 +123,10 @@ class Recipe:
         callback: Callback | None = None,
         logbook: Logbook | None = None,
     ) -> Iterator[tuple[float, Result]]:
-        """Factorize for each of some weights.
+        """Factorize trusted data (n, d) with directions S (n, 2p), for each of some weights.
 
-        Parameters
-        ----------
-        X : (n, d) trusted data
-        labels : Labels or None
-            For the start.
-        S : (n, 2p) or None
-            The directions of these labels.
-        rank : int
-        lams : iterable of float
-            Each starts afresh: what comes of it does not depend on the others.
-        seed : int
-        callback, logbook : see `factorize_path`
-
-        Yields
-        ------
-        (lam, Result)
-            The largest weight first.
+        The labels are for the start. The largest weight comes first; each starts afresh, so what
+        comes of it does not depend on the others. See `factorize_path` for the rest.
         """
         run = self.run
         H, V = start_from(run.init, X, rank, seed, labels)

@@ -15,7 +15,7 @@ from typing import Any
 
 from marginparts.checkpoint._fingerprint import told
 from marginparts.checkpoint._interruption import Interruption
-from marginparts.checkpoint._logbook import FileLogbook, Logbook
+from marginparts.checkpoint._logbook import Logbook
 from marginparts.checkpoint._policy import Checkpoint, as_checkpoint
 from marginparts.checkpoint._position import Notes
 
@@ -30,7 +30,7 @@ def logbook_of(
     *,
     any_seed: bool = False,
     **fit: Any,
-) -> Iterator[Logbook]:
+) -> Iterator[tuple[int, Logbook | None]]:
     """Open the checkpoint of a fit, and remove it when the fit is complete.
 
     Ctrl-C and SIGTERM are heard meanwhile: the fit then ends early but well, and the file stays.
@@ -49,15 +49,16 @@ def logbook_of(
 
     Yields
     ------
-    Logbook
+    seed : int
+    logbook : Logbook or None
     """
     if checkpoint is None:
-        yield Logbook(seed)
+        yield seed, None
         return
     checkpoint = as_checkpoint(checkpoint)
     whole = {"fit": who, **fit, "random_state": None if any_seed else seed}
     known = {name: told(value) for name, value in whole.items()}
     with Interruption() as interruption:
-        logbook = FileLogbook(checkpoint, known, seed, interruption)
-        yield logbook
+        logbook = Logbook(checkpoint, known, seed, interruption)
+        yield logbook.seed, logbook
     logbook.close()

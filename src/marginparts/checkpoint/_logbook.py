@@ -25,68 +25,7 @@ _AT_LEAST = 10
 
 
 class Logbook:
-    """What one fit notes down: it recalls what was noted, and writes when the time has come.
-
-    This one is for fits without a checkpoint: it keeps nothing.
-
-    Parameters
-    ----------
-    seed : int
-        The seed of the fit.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C or SIGTERM was heard."""
-        return False
-
-    def recall(self, name: str) -> Notes | None:
-        """Return the notes of a name, once; None where there are none."""
-        return None
-
-    def settle(self, name: str, notes: Notes) -> None:
-        """Put notes that will not change any more into every further checkpoint."""
-
-    def offer(self, name: str, make: Callable[[], Notes], *, finished: bool = False) -> bool:
-        """Write a checkpoint if the time has come; say whether the fit is to end.
-
-        Parameters
-        ----------
-        name : str
-            What the notes are of.
-        make : callable
-            Makes them.
-        finished : bool
-            Whether there is nothing left to do.
-        """
-        return False
-
-    def break_off(self) -> None:
-        """Write no more: the fit ends early, and the same call resumes from what was written."""
-
-    def keeper(
-        self,
-        run: dict[str, Any],
-        release: Callable[[Any], Array] = lambda factor: factor,
-        factor: Callable[[Array, str], Any] = lambda array, block: array,
-    ) -> Keeper | None:
-        """Return what keeps the position of the fit's last run.
-
-        Parameters
-        ----------
-        run : dict
-            What tells this run from others, as JSON has it.
-        release, factor : callable
-            Make an array (n, r) of a factor, and a factor of an array and its letter.
-        """
-        return None
-
-
-class FileLogbook(Logbook):
-    """A logbook that is a file, as a `Checkpoint` says.
+    """The open checkpoint of one fit: it recalls what was written, and writes when it is time.
 
     Parameters
     ----------
@@ -101,8 +40,8 @@ class FileLogbook(Logbook):
     def __init__(
         self, checkpoint: Checkpoint, fit: dict[str, Any], seed: int, interruption: Interruption
     ) -> None:
-        super().__init__(seed)
         self.checkpoint, self.path, self.fit = checkpoint, Path(checkpoint.path), fit
+        self.seed = seed
         self.interruption = interruption
         self.cut_short = False
         self._settled: dict[str, Notes] = {}
@@ -118,6 +57,7 @@ class FileLogbook(Logbook):
 
     @property
     def interrupted(self) -> bool:
+        """Whether Ctrl-C or SIGTERM was heard."""
         return self.interruption.heard is not None
 
     def check(self, there: dict[str, Any], here: dict[str, Any]) -> None:
@@ -129,12 +69,19 @@ class FileLogbook(Logbook):
             )
 
     def recall(self, name: str) -> Notes | None:
+        """Return the notes of a name, once; None where there are none."""
         return self._noted.pop(name, None)
 
     def settle(self, name: str, notes: Notes) -> None:
+        """Put notes that will not change any more into every further checkpoint."""
         self._settled[name] = notes
 
     def offer(self, name: str, make: Callable[[], Notes], *, finished: bool = False) -> bool:
+        """Write a checkpoint if it is time; say whether the fit is to end.
+
+        ``name`` says what the notes are of, ``make`` makes them, and ``finished`` says that there
+        is nothing left to do.
+        """
         urgent = self.interrupted and not self._secured
         wanted = self.checkpoint.keep_finished if finished else self._due()
         if (urgent or wanted) and not self._closed:
@@ -142,6 +89,7 @@ class FileLogbook(Logbook):
         return self.interrupted
 
     def break_off(self) -> None:
+        """Write no more: the fit ends early, and the same call resumes from what was written."""
         self.cut_short = self._closed = True
 
     def keeper(
@@ -149,7 +97,12 @@ class FileLogbook(Logbook):
         run: dict[str, Any],
         release: Callable[[Any], Array] = lambda factor: factor,
         factor: Callable[[Array, str], Any] = lambda array, block: array,
-    ) -> Keeper | None:
+    ) -> Keeper:
+        """Return what keeps the position of the fit's last run.
+
+        ``run`` tells this run from others, as JSON has it. ``release`` makes an array (n, r) of a
+        factor, ``factor`` a factor of an array and its letter.
+        """
         return _RunKeeper(self, run, release, factor)
 
     def close(self) -> None:
@@ -196,7 +149,7 @@ class _RunKeeper:
 
     def __init__(
         self,
-        logbook: FileLogbook,
+        logbook: Logbook,
         run: dict[str, Any],
         release: Callable[[Any], Array],
         factor: Callable[[Array, str], Any],

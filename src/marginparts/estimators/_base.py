@@ -59,32 +59,24 @@ def prepared(
     rank: int,
     told: dict[str, Any],
 ) -> Iterator[Prepared]:
-    """Make data ready for a fit, and open the fit's checkpoint if there is one.
+    """Make checked data (n, d) ready for a fit, and open the fit's checkpoint if there is one.
 
-    Parameters
-    ----------
-    estimator : estimator with ``solver``, ``random_state`` and ``checkpoint``
-    X : (n, d) checked data
-    labels : Labels or None
-    rank : int
-        The largest number of parts.
-    told : dict
-        The parameters on which the result depends: a checkpoint with others is refused.
+    ``rank`` is the largest number of parts. ``told`` has the parameters on which the result
+    depends: a checkpoint with others is refused.
     """
     seed = seed_of(estimator.random_state)
     with ExitStack() as stack:
         if isinstance(X, Elsewhere):
             X = stack.enter_context(X.at_hand(rank, estimator.solver))
-        if estimator.checkpoint is None:
-            yield Prepared(X, seed, None)
-            return
-        logbook = stack.enter_context(
-            logbook_of(
-                estimator.checkpoint, type(estimator).__name__, seed,
-                any_seed=estimator.random_state is None, X=X, y=labels, **told,
-            )
-        )  # fmt: skip
-        yield Prepared(X, logbook.seed, logbook)
+        logbook = None
+        if estimator.checkpoint is not None:
+            seed, logbook = stack.enter_context(
+                logbook_of(
+                    estimator.checkpoint, type(estimator).__name__, seed,
+                    any_seed=estimator.random_state is None, X=X, y=labels, **told,
+                )
+            )  # fmt: skip
+        yield Prepared(X, seed, logbook)
 
 
 def check_data(

@@ -62,15 +62,8 @@ def fit_classifier(
 ) -> Fitted:
     """Choose what is left to choose, find the parts, train the SVM.
 
-    Parameters
-    ----------
-    model : NMFAlphaClassifier
-        Its parameters say how.
-    X, y : see `NMFAlphaClassifier.fit`
-    several : bool
-        Whether a parameter may be a sequence of candidates, and the number of parts be chosen.
-    n_splits : int or None
-        Folds; None for as many as suit the labels.
+    With ``several`` a parameter may be a sequence of candidates, and the number of parts is chosen
+    too. ``n_splits`` is the number of folds, None for as many as suit the labels.
     """
     # wrong parameters are refused before the data is read
     given = _given(model, several=several)

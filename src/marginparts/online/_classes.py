@@ -37,23 +37,11 @@ def labels_of(
     closed: bool = False,
     multilabel: bool | None = None,
 ) -> Labels:
-    """Return the labels of a batch, over the classes of before and those that are new.
+    """Return the labels y of a batch (None: it has none), over known classes and new ones.
 
-    Parameters
-    ----------
-    y : (n,) or (n, c) array-like, or None
-        None for a batch without labels.
-    n : int
-    before : array or None
-        Classes known before; for several labels a sample in the order of the columns.
-    closed : bool
-        Whether new ones are refused.
-    multilabel : bool or None
-        Whether the stream has several labels a sample; None at its first batch.
-
-    Returns
-    -------
-    Labels
+    ``before`` are the classes known before; for several labels a sample in the order of the
+    columns. ``closed`` refuses new ones. ``multilabel`` says whether the stream has several labels
+    a sample; None at its first batch.
     """
     if before is None:
         before = np.empty(0, np.int64)

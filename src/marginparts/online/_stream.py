@@ -154,18 +154,7 @@ class Stream:
         return View(shown.V, unscaled, labels, how.map.map_iter, how.head, how.backend)
 
     def step(self, new: Rows, how: StreamSpec) -> Stream:
-        """Take a batch in.
-
-        Parameters
-        ----------
-        new : Rows
-            In the units of the stream's user.
-        how : StreamSpec
-
-        Returns
-        -------
-        Stream
-        """
+        """Take a batch in, in the units of the stream's user."""
         rng = np.random.default_rng([self.seed, self.steps])
         lots = rng.random(len(new))
         new = replace(new, X=new.X * new.X.dtype.type(1 / self.scale), lots=lots)
@@ -233,23 +222,7 @@ def _with_unseen(V: Array, X: sp.csr_array) -> Array:
 def factorized(
     rows: Rows, V: Array, past: Past, W: Array, how: StreamSpec, kernels: Backend, n_iter: int
 ) -> tuple[Array, Array]:
-    """Update V and the codes of the rows at hand, with a past.
-
-    Parameters
-    ----------
-    rows : Rows
-    V : (d, r)
-    past : Past
-    W : (c, d)
-    how : StreamSpec
-    kernels : Backend
-    n_iter : int
-
-    Returns
-    -------
-    V : (d, r)
-    H : (m, r)
-    """
+    """Update V (d, r) and the codes H (m, r) of the rows at hand, with a past; W is (c, d)."""
     X, r, dtype = rows.weighted, V.shape[1], V.dtype
     problem = StreamProblem(kernels, X=kernels.prepare(X), lam=how.lam)
     if past.mass > 0:

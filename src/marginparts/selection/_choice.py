@@ -203,22 +203,11 @@ def honest_scores(
     *,
     thresholds: bool = True,
 ) -> list[float]:
-    """Return the score in each fold of what would be chosen on the others.
+    """Return the score in each fold of what would be chosen on the others; none for one fold.
 
-    Parameters
-    ----------
-    folds : list of Fold
-    pick : callable
-        Chooses a setting on some folds, given by their numbers.
-    values : callable
-        The decision values (hidden, p) of a setting in a fold.
-    thresholds : bool
-        Whether thresholds are chosen as well, where samples have several labels.
-
-    Returns
-    -------
-    list of float
-        Empty for fewer than two folds.
+    ``pick`` chooses a setting on some folds, given by their numbers; ``values`` returns what a
+    setting says of the hidden labels of a fold: decision values (hidden, p). With ``thresholds``
+    these are chosen as well, where samples have several labels.
     """
     found = []
     for k, fold in enumerate(folds if len(folds) > 1 else []):

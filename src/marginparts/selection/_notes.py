@@ -27,13 +27,8 @@ class Standing(NamedTuple):
 def kept_choice(race: Race, run: Callable[[Callable[[], bool]], bool], logbook: Logbook) -> Choice:
     """Run a race from where it was when it was last noted, and return its outcome.
 
-    Parameters
-    ----------
-    race : Race
-    run : callable
-        Runs it. It is given what to ask after each trial (a true answer ends the race), and returns
-        whether the race came to its end.
-    logbook : Logbook
+    ``run`` is given what to ask after each trial (a true answer ends the race), and returns whether
+    the race came to its end.
     """
     if (notes := logbook.recall("choice")) is not None:
         choice = _read_choice(notes)

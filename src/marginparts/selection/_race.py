@@ -83,29 +83,24 @@ def choose(
 ) -> Choice:
     """Choose the rank, lam, the map and the SVM by cross-validation over the labeled samples.
 
+    The rank with the best codes wins. At that rank, among candidates that cannot be told from the
+    best (one standard error), the one nearest the defaults does: with few labels the best score is
+    mostly chance.
+
     Parameters
     ----------
     X : (n, d) trusted data
     labels : Labels
     grid : CandidateGrid
     recipe : Recipe
-        How labels and rows become parts; the candidates stand in for what it says of the number of
-        mapping updates and of the costs of all SVMs.
+        How a model is made; the candidates stand in for its mapping updates and costs.
     comparison : Comparison
     seed : int
         As for the fit.
     callback : callable or None
-        Called with a `Progress` while candidates are tried; a true answer ends the trials, and
-        the best so far is taken.
+        Called with a `Progress`; a true answer ends the trials, and the best so far is taken.
     logbook : Logbook or None
         Keeps the trials that are done, so that they are not done again.
-
-    Returns
-    -------
-    Choice
-        The rank with the best codes wins. At that rank, among candidates that cannot be told from
-        the best (one standard error), the one nearest the defaults does: with few labels the best
-        score is mostly chance.
     """
     default = default_for(labels)
     if not comparison.rehearse and all(len(candidates) == 1 for candidates in grid):

@@ -85,11 +85,7 @@ class Fold(NamedTuple):
     def values(self, Z: Data, C: float, *, normalize: bool = True) -> Array:
         """Train an SVM on the labels left; return its decision values (hidden, p).
 
-        Parameters
-        ----------
-        Z : (m, r) array or sparse matrix
-            Codes of the labeled rows, hidden ones included.
-        C, normalize : see `fit_head`
+        Z (m, r) are the codes of the labeled rows, hidden ones included.
         """
         rows = np.flatnonzero(self.labels.labeled)
         head = fit_head(
@@ -116,14 +112,7 @@ def folds_of(
 ) -> list[Fold]:
     """Return the folds on which candidates are compared; none when the labels are too few.
 
-    Parameters
-    ----------
-    labels : Labels
-    seed : int
-    n_splits : int or None
-        By default five, or three when there are many labels.
-    class_weight : see `fit_head`
-    scoring : see `quality`
+    By default five, or three when there are many labels.
     """
     if n_splits is None:
         n_splits = 5 if labels.labeled.sum() < _MANY_LABELS else 3

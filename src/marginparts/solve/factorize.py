@@ -113,9 +113,9 @@ def nmf_alpha(
             checkpoint, "nmf_alpha", seed_of(random_state), any_seed=random_state is None,
             X=rows, S=directions, n_components=r, lam=lam, init=init, solver=solver,
             max_iter=max_iter, tol=tol,
-        ) as logbook,
+        ) as (seed, logbook),
     ):  # fmt: skip
-        H, V = start_from(init, rows, r, logbook.seed)
+        H, V = start_from(init, rows, r, seed)
         return factorize(
             rows, H, V, S=directions, lam=lam, solver=solver, max_iter=max_iter, tol=tol,
             backend=backend, callback=callback, logbook=logbook,
@@ -285,7 +285,7 @@ def kernels_for(X: Rows, r: int, backend: str | Backend) -> Backend:
     return get_backend(backend, work_of(X, r)).suited_to(X, r)
 
 
-def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper | None:
+def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper:
     """Return what keeps the position of a run, with factors as arrays of their own columns.
 
     The backend is part of it: another one rounds differently.

@@ -50,19 +50,9 @@ class Calibration(NamedTuple):
 
 
 def calibrate(values: Array, truth: Labels) -> Calibration | None:
-    """Learn the slopes.
+    """Learn the slopes from decision values (n, p) of samples whose labels were hidden.
 
-    Parameters
-    ----------
-    values : (n, p)
-        Decision values of samples whose labels the classifier had not seen.
-    truth : Labels
-        Of the same n samples.
-
-    Returns
-    -------
-    Calibration or None
-        None when there are too few labels.
+    Returns None when there are too few labels.
     """
     if len(values) < ENOUGH:
         return None

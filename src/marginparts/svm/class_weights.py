@@ -61,12 +61,7 @@ def task_weights(
 ) -> NDArray[np.float64]:
     """Return how much each row (m,) of a two-class question counts.
 
-    Parameters
-    ----------
-    task : BinaryTask
-        One of ``labels.tasks()``, perhaps with some rows left out.
-    labels : Labels
-    class_weight : None, "balanced" or dict
+    It is one of ``labels.tasks()``, perhaps with some rows left out.
     """
     if class_weight is None:
         return np.ones(len(task.rows))
