@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from marginparts.backends import Also, Plus, get_backend
-from marginparts.backends._common import column_sums, inverse_or_zero, safe_ratio
+from marginparts.backends.base import column_sums, inverse_or_zero, safe_ratio
 from marginparts.backends.blocked import BlockedBackend
 from marginparts.backends.conformance import check_backend
-from marginparts.backends.cpu.kernels import row_tasks
+from marginparts.backends.cpu.backend import row_tasks
 from marginparts.backends.reference import ReferenceBackend
 from oracle import BACKENDS, KINDS, eq_2, make_case
 

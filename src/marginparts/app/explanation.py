@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Data
-from marginparts.backends._common import inverse_or_zero
+from marginparts.backends.base import inverse_or_zero
 from marginparts.estimators import NMFAlphaClassifier
 from marginparts.solve.map import map_rows, map_rows_each
 

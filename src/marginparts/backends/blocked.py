@@ -26,8 +26,7 @@ from marginparts.backends._blocks import (
     BlockSource,
     FactorBlocks,
 )
-from marginparts.backends._common import gauged
-from marginparts.backends.base import Also, Backend, Plus, WrappingBackend
+from marginparts.backends.base import Also, Backend, Plus, WrappingBackend, gauged
 
 #: H is in blocks of rows; V and what belongs to the margin components is as the inner backend's.
 Factor: TypeAlias = Array | BlockedFactor

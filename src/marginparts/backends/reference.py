@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Matrix
-from marginparts.backends._common import column_sums, least_entry, tiny
-from marginparts.backends.base import Backend
+from marginparts.backends.base import Backend, column_sums, least_entry, tiny
 
 
 class ReferenceBackend(Backend):

@@ -23,7 +23,7 @@ from marginparts._types import (
     Targets,
 )
 from marginparts.backends import Backend
-from marginparts.backends._common import column_sums
+from marginparts.backends.base import column_sums
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import PartsTransformer, check_training_data, prepared

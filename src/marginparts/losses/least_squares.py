@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from marginparts._types import Array, Data, Operator, Problem, State, Step
-from marginparts.backends._common import moved_ahead, multiplicative_step, safe_ratio
+from marginparts.backends.base import moved_ahead, multiplicative_step, safe_ratio
 
 
 def squared_norm(X: Data) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Operator, State, Step
-from marginparts.backends._common import multiplicative_step
+from marginparts.backends.base import multiplicative_step
 from marginparts.losses.least_squares import MultiplicativeProblem, squared_error
 
 

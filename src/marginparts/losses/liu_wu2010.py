@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from marginparts._types import Array, Operator, State, Step
-from marginparts.backends._common import multiplicative_step
+from marginparts.backends.base import multiplicative_step
 from marginparts.losses.least_squares import MultiplicativeProblem
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from marginparts._types import Array, State, Step
 from marginparts.backends import Also
-from marginparts.backends._common import least_entry
+from marginparts.backends.base import least_entry
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 
 

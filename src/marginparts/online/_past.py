@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array
 from marginparts.backends import Backend
-from marginparts.backends._common import column_sums
+from marginparts.backends.base import column_sums
 from marginparts.online._learner import own_directions
 from marginparts.online._rows import Rows
 from marginparts.solve.map import map_rows

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array
 from marginparts.backends import Backend, get_backend, work_of
-from marginparts.backends._common import column_sums
+from marginparts.backends.base import column_sums
 from marginparts.labels import Labels
 from marginparts.losses.stream import StreamProblem
 from marginparts.online._learner import directions_of, learn

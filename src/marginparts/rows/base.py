@@ -200,11 +200,3 @@ class RowsOnDemand:
         step = max(_CHUNK // self.shape[1], 1)
         sums = (self[first : first + step].sum(dtype=dtype) for first in range(0, len(self), step))
         return float(sum(sums)) / (self.shape[0] * self.shape[1])
-
-
-def made_by_rows(X: Rows, r: int, make: Callable[[int, int], Array]) -> Any:
-    """Return a factor (n, r) for data: whole, or rows on demand where the data is on disk."""
-    n = X.shape[0]
-    if isinstance(X, OutOfCore):
-        return RowsOnDemand((n, r), X.dtype, make)
-    return make(0, n).astype(X.dtype)

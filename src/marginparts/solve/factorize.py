@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from marginparts._types import DEFAULT_LAM, Array, Callback, Data, Result, Seed
 from marginparts.backends import Backend, get_backend, work_of
-from marginparts.backends._common import column_sums, safe_ratio
+from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.labels import Labels
 from marginparts.losses.nmf_alpha import NMFAlphaProblem

@@ -8,7 +8,7 @@ import numpy as np
 
 from marginparts._types import Array, Data
 from marginparts.backends import Backend, get_backend, work_of
-from marginparts.backends._common import column_sums, inverse_or_zero
+from marginparts.backends.base import column_sums, inverse_or_zero
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.solve.geometry import tame_rows
 from marginparts.solve.loop import WARM_UP, minimize

@@ -7,7 +7,7 @@ stays a zero under multiplicative updates.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -18,9 +18,9 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from marginparts._types import Array, Data, Seed
-from marginparts.backends._common import least_entry, tiny
+from marginparts.backends.base import least_entry, tiny
 from marginparts.labels import Labels, encode_labels
-from marginparts.rows.base import Given, OutOfCore, Rows, RowsOnDemand, made_by_rows
+from marginparts.rows.base import Given, OutOfCore, Rows, RowsOnDemand
 from marginparts.validation import check_count, check_mass, check_matrix, seed_of
 
 NNDSVD = ("nndsvda", "nndsvdar")
@@ -73,7 +73,7 @@ def random_start(X: Rows, n_components: int, seed: int) -> tuple[Array, Array]:
     V : (d, r)
     """
     r, scale = n_components, np.sqrt(mean_entry(X) / n_components)
-    H = made_by_rows(X, r, lambda a, b: scale * uniform_rows(seed, 0, (b - a, r), first=a))
+    H = _made_by_rows(X, r, lambda a, b: scale * uniform_rows(seed, 0, (b - a, r), first=a))
     V = scale * uniform_rows(seed, 1, (X.shape[1], r))
     return H, V.astype(X.dtype)
 
@@ -207,7 +207,7 @@ def label_start(X: Rows, labels: Labels, r: int, seed: int) -> tuple[Array, Arra
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() / r
     # flat for every sample, empty ones included: those become zero after one step
     mass = np.where(mass > 0, mass, mass.mean())[:, None]
-    H = made_by_rows(X, r, lambda a, b: mass[a:b] * uniform_rows(seed, 0, (b - a, r), first=a))
+    H = _made_by_rows(X, r, lambda a, b: mass[a:b] * uniform_rows(seed, 0, (b - a, r), first=a))
     return H, V.astype(X.dtype)
 
 
@@ -237,3 +237,11 @@ def _class_centroids(X: Data, k: int, seed: int) -> list[Array]:
     with _thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return list(means.fit(X).cluster_centers_)
+
+
+def _made_by_rows(X: Rows, r: int, make: Callable[[int, int], Array]) -> Any:
+    """Return a factor (n, r) for data: whole, or rows on demand where the data is on disk."""
+    n = X.shape[0]
+    if isinstance(X, OutOfCore):
+        return RowsOnDemand((n, r), X.dtype, make)
+    return make(0, n).astype(X.dtype)

@@ -18,7 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
-from marginparts.backends._common import inverse_or_zero, safe_ratio
+from marginparts.backends.base import inverse_or_zero, safe_ratio
 from marginparts.labels import BinaryTask, Labels
 from marginparts.svm.class_weights import ClassWeight, task_weights
 

@@ -18,8 +18,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Data, Matrix, Step
-from marginparts.backends._common import gauged, inverse_or_zero, least_entry, tiny
-from marginparts.backends.base import Also, Backend, Plus
+from marginparts.backends.base import (
+    Also,
+    Backend,
+    Plus,
+    gauged,
+    inverse_or_zero,
+    least_entry,
+    tiny,
+)
 from marginparts.backends.cpu import kernels
 from marginparts.backends.cpu._emit import LINE_BYTES
 from marginparts.backends.cpu.sweeps import sweep
@@ -40,6 +47,27 @@ _LARGE_BYTES, _PIECE_BYTES, _WORTH_A_PASS = 1 << 24, 1 << 23, 4
 _SMALL_DENSE = 1 << 23
 
 
+def row_tasks(indptr: Array) -> Array:
+    """Cut rows into tasks of about equal numbers of nonzeros.
+
+    Parameters
+    ----------
+    indptr : (n + 1,)
+        Row pointers of a CSR matrix.
+
+    Returns
+    -------
+    (n_tasks + 1,) array
+        Task t owns the rows ``tasks[t]:tasks[t + 1]``.
+    """
+    n = len(indptr) - 1
+    # a row costs its nonzeros, and a little for its own write
+    work = np.asarray(indptr, dtype=np.int64) + 4 * np.arange(n + 1)
+    targets = np.linspace(0, work[-1], min(kernels.TASKS, max(n, 1)) + 1)
+    tasks = np.searchsorted(work, targets[:-1], side="left")
+    return np.unique(np.append(tasks, n)).astype(np.int64)
+
+
 class SparseMatrix:
     """A CSR matrix with the cut of its rows into tasks; its transpose is made when needed.
 
@@ -54,7 +82,7 @@ class SparseMatrix:
         self.csr, self.serves_one_pass = csr, serves_one_pass
         self.shape: tuple[int, int] = csr.shape
         self.nnz: int = csr.nnz
-        self.tasks = kernels.row_tasks(csr.indptr)
+        self.tasks = row_tasks(csr.indptr)
         #: Row pointers, column indices and values.
         self.arrays = csr.indptr, csr.indices, csr.data
         self._pieces: tuple[int, list[tuple[slice, SparseMatrix]]] = 0, []

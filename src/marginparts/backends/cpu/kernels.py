@@ -34,36 +34,14 @@ from marginparts.backends.cpu._vectors import (
 
 #: Nonzeros summed in the factor's type before they join a total in float64.
 _RUN = 512
+#: Tasks a pass is cut into: many more than cores, so that a slow core gets fewer.
+TASKS = 256
 
 #: How many nonzeros ahead their rows of the other factor are asked for (measured: 4 to 16 alike).
 AHEAD = 8
 
 #: Nonzeros times rank up to which one thread is enough.
 _SMALL = 1 << 17
-
-#: Tasks a pass is cut into: many more than cores, so that a slow core gets fewer.
-_TASKS = 256
-
-
-def row_tasks(indptr: Array) -> Array:
-    """Cut rows into tasks of about equal numbers of nonzeros.
-
-    Parameters
-    ----------
-    indptr : (n + 1,)
-        Row pointers of a CSR matrix.
-
-    Returns
-    -------
-    (n_tasks + 1,) array
-        Task t owns the rows ``tasks[t]:tasks[t + 1]``.
-    """
-    n = len(indptr) - 1
-    # a row costs its nonzeros, and a little for its own write
-    work = np.asarray(indptr, dtype=np.int64) + 4 * np.arange(n + 1)
-    targets = np.linspace(0, work[-1], min(_TASKS, max(n, 1)) + 1)
-    tasks = np.searchsorted(work, targets[:-1], side="left")
-    return np.unique(np.append(tasks, n)).astype(np.int64)
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
@@ -216,7 +194,7 @@ def log_terms(lines, tasks, indptr, indices, data, A, B, floor, least):  # type:
 def column_sums(A):  # type: ignore[no-untyped-def]
     """Return sums over rows (n_blocks, r) in float64, a block at a time."""
     n, r = A.shape
-    n_blocks = min(_TASKS, (n + 255) // 256)
+    n_blocks = min(TASKS, (n + 255) // 256)
     sums = np.zeros((n_blocks, r))
     for t in prange(n_blocks):
         for i in range(n * t // n_blocks, n * (t + 1) // n_blocks):

@@ -17,8 +17,7 @@ from torch import Tensor
 
 from marginparts._types import Array, Data, Matrix, Step
 from marginparts.backends._blocks import BlockSource
-from marginparts.backends._common import gauged
-from marginparts.backends.base import Also, Backend, Plus
+from marginparts.backends.base import Also, Backend, Plus, gauged
 from marginparts.backends.blocked import BlockedBackend
 from marginparts.backends.gpu.dense import (
     DenseMatrix,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from marginparts._types import Array, Step
-from marginparts.backends._common import gauged, least_entry, tiny
+from marginparts.backends.base import gauged, least_entry, tiny
 from marginparts.backends.gpu.launch import NUMPY, half_width, launch
 from marginparts.backends.gpu.triton_csr import dense_ratio_kernel
 

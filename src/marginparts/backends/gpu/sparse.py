@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from marginparts._types import Array
-from marginparts.backends._common import least_entry, tiny
-from marginparts.backends.base import Also, Plus
+from marginparts.backends.base import Also, Plus, least_entry, tiny
 from marginparts.backends.gpu.launch import NUMPY, launch
 from marginparts.backends.gpu.triton_csr import log_terms_kernel, long_rows_kernel, pieces_kernel
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from marginparts._types import Array, Data
 from marginparts.backends import Backend, get_backend
-from marginparts.backends._common import inverse_or_zero
+from marginparts.backends.base import inverse_or_zero
 from marginparts.rows.dask._lost_rows import Known, LostRows, margin_term, recovered
 
 #: What workers keep, by the worker's address and the fit.

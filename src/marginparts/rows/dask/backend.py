@@ -28,8 +28,7 @@ import scipy.sparse as sp
 
 from marginparts._types import Array, Data, Matrix, Step
 from marginparts.backends import Also, Backend, Plus
-from marginparts.backends._common import gauged
-from marginparts.backends.base import WrappingBackend
+from marginparts.backends.base import WrappingBackend, gauged
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import OutOfCore, RowsOnDemand
 from marginparts.rows.dask._unbroken import RowsLostError, Unbroken
