@@ -471,7 +471,7 @@ def test_float32_survives_extreme_scales(transformer, kind, power):
 def test_float32_survives_extreme_scales_in_the_directions(kind, power, features, source):
     X, y = labeled_data()
     X, scale = X.astype(np.float32), np.float32(2.0**power)
-    options = {"features": features, "source": source, "random_state": 0}
+    options = {"features": features, "directions": source, "random_state": 0}
     ordinary = margin_directions(KINDS[kind](X), y, **options).toarray()
     extreme = margin_directions(KINDS[kind](X * scale), y, **options).toarray()
     assert_allclose(extreme, ordinary, rtol=1e-3, atol=1e-6)
