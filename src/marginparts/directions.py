@@ -19,10 +19,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
 from marginparts._types import Array, Data, Samples, Seed, Targets
-from marginparts.labels import UNKNOWN, BinaryTask, Labels, encode_labels
+from marginparts.labels import (
+    UNKNOWN,
+    BinaryTask,
+    ClassWeight,
+    Labels,
+    check_class_weight,
+    encode_labels,
+    task_weights,
+)
 from marginparts.rows.base import OutOfCore
-from marginparts.solve.geometry import row_lengths
-from marginparts.svm.class_weights import ClassWeight, check_class_weight, task_weights
+from marginparts.solve.map import row_lengths
 from marginparts.svm.duals import DualProblem, solve_duals
 from marginparts.svm.transductive import transductive_weights
 from marginparts.validation import check_matrix, check_option, check_positive, seed_of

@@ -18,13 +18,11 @@ from marginparts._types import Array, Callback, Data, Result
 from marginparts.backends import Backend, get_backend
 from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec
-from marginparts.labels import Labels
+from marginparts.labels import ClassWeight, Labels, check_class_weight
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.factorize import factorize_path, parts_of, start_from
-from marginparts.solve.geometry import gram_root
 from marginparts.solve.loop import SOLVERS
-from marginparts.solve.map import map_rows, map_rows_each
-from marginparts.svm.class_weights import ClassWeight, check_class_weight
+from marginparts.solve.map import gram_root, map_rows, map_rows_each
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
 #: What a sample's codes can be: Z (eq. 5), or H.

@@ -32,8 +32,7 @@ from marginparts.selection import (
     LAM_GRID_UNSCALED,
     MAP_GRID,
 )
-from marginparts.solve.geometry import gram_root
-from marginparts.solve.map import map_rows
+from marginparts.solve.map import gram_root, map_rows
 
 CLASSIFIERS = [NMFAlphaClassifier, TransductiveSVM]
 GIVEN = {"lam": 2.0, "C": 3.0, "map_iter": 7, "normalize": False}

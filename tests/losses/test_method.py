@@ -17,7 +17,7 @@ from sklearn.decomposition import NMF
 from marginparts import Stop, nmf_alpha
 from marginparts.backends import get_backend
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
-from marginparts.solve.geometry import gram_root
+from marginparts.solve.map import gram_root
 from oracle import BACKENDS, KINDS, eq_14, make_case, paper_updates
 from problems import problem_of
 

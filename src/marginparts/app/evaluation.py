@@ -16,7 +16,7 @@ import numpy as np
 
 from marginparts._types import Array, Callback, Data
 from marginparts.backends import Backend
-from marginparts.labels import Labels
+from marginparts.labels import ClassWeight, Labels
 from marginparts.rivals.contest import RIVALS, best_setting, hidden_values, scores_of
 from marginparts.selection import (
     C_GRID,
@@ -33,7 +33,6 @@ from marginparts.selection import (
 )
 from marginparts.selection.folds import Fold, enough_labels, folds_of
 from marginparts.solve.factorize import factorize, start_from
-from marginparts.svm.class_weights import ClassWeight
 
 #: Costs tried for the SVM on the inputs: with many columns and few labels large ones can win.
 _RAW_COSTS = (*C_GRID, 50.0)

@@ -27,8 +27,7 @@ from marginparts.app.readers import Layout, SampleSource, open_source, read_all,
 from marginparts.checkpoint import Checkpoint
 from marginparts.estimators import NMFAlphaCV
 from marginparts.files.atomic import FileProblemError
-from marginparts.labels import encode_labels
-from marginparts.svm.class_weights import ClassWeight
+from marginparts.labels import ClassWeight, encode_labels
 from marginparts.validation import seed_of
 
 #: The weights of a path: from plain NMF to parts that are all margin.

@@ -32,7 +32,7 @@ from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.rows.dask import as_dask_rows, mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.solve.factorize import parts_of
-from marginparts.solve.geometry import gram_root
+from marginparts.solve.map import gram_root
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,

@@ -11,7 +11,7 @@ from marginparts._types import Array, Samples, Targets
 from marginparts.directions import DirectionSpec
 from marginparts.estimators._base import Prepared, check_training_data, prepared
 from marginparts.estimators.nmf_alpha import NMFAlpha
-from marginparts.labels import Labels
+from marginparts.labels import Labels, check_class_weight
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
 from marginparts.scores import check_scoring
 from marginparts.selection import (
@@ -28,7 +28,6 @@ from marginparts.selection import (
 )
 from marginparts.solve.factorize import check_init
 from marginparts.svm.calibration import Calibration, calibrate
-from marginparts.svm.class_weights import check_class_weight
 from marginparts.svm.head import Head, fit_head
 from marginparts.svm.thresholds import choose_thresholds
 from marginparts.validation import check_count, check_nonnegative, check_positive, check_rank

@@ -31,8 +31,8 @@ from marginparts.losses.liu_wu2010 import LiuWu2010Problem
 from marginparts.recipe import MapSpec, RunSpec
 from marginparts.rows.base import Elsewhere
 from marginparts.solve.factorize import check_init, start_from
-from marginparts.solve.geometry import extreme_scale, tame_rows
 from marginparts.solve.loop import Run, minimize
+from marginparts.solve.map import extreme_scale, tame_rows
 from marginparts.solve.start import uniform_rows
 from marginparts.validation import check_mass, check_nonnegative, check_rank
 

@@ -16,11 +16,11 @@ from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
 from marginparts.estimators._base import PartlyLabeledClassifier, check_data
 from marginparts.estimators._fitting import Fitted, fit_classifier
+from marginparts.labels import ClassWeight
 from marginparts.rows.dask import mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.selection import Setting
 from marginparts.svm.calibration import ENOUGH
-from marginparts.svm.class_weights import ClassWeight
 from marginparts.validation import is_dask
 
 #: The method of the paper, and nothing else; what it tunes is left to cross-validation.

@@ -27,7 +27,7 @@ from marginparts.backends.base import column_sums
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import PartsTransformer, check_training_data, prepared
-from marginparts.labels import Labels, encode_labels
+from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import (
@@ -37,7 +37,6 @@ from marginparts.solve.factorize import (
     parts_of,
 )
 from marginparts.solve.map import map_rows
-from marginparts.svm.class_weights import ClassWeight, check_class_weight
 from marginparts.validation import check_nonnegative, check_rank
 
 

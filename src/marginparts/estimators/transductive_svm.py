@@ -8,7 +8,7 @@ from sklearn.utils.validation import validate_data
 
 from marginparts._types import Array, Samples, Seed, Targets
 from marginparts.estimators._base import PartlyLabeledClassifier
-from marginparts.svm.class_weights import ClassWeight, check_class_weight
+from marginparts.labels import ClassWeight, check_class_weight
 from marginparts.svm.transductive import transductive_weights
 from marginparts.validation import DTYPES, check_positive, on_the_host, seed_of
 

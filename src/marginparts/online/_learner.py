@@ -15,7 +15,7 @@ from marginparts._types import Array
 from marginparts.directions import hellinger, with_surest
 from marginparts.labels import UNKNOWN, Labels
 from marginparts.online._rows import Rows
-from marginparts.solve.geometry import row_lengths
+from marginparts.solve.map import row_lengths
 
 #: The longest step of PA-I, and the most that the steps of one row add up to. A row of length 1
 #: that is on the wrong side asks for one or more.

@@ -25,9 +25,8 @@ from marginparts.online._rows import Rows
 from marginparts.online._view import View
 from marginparts.recipe import HeadSpec, MapSpec
 from marginparts.solve.factorize import parts_of, start_from
-from marginparts.solve.geometry import extreme_scale
 from marginparts.solve.loop import minimize
-from marginparts.solve.map import map_rows
+from marginparts.solve.map import extreme_scale, map_rows
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
 #: The parts begin anew when the labels at hand have grown by this factor or have a new class, as

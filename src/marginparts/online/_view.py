@@ -13,8 +13,7 @@ from marginparts.backends import Backend
 from marginparts.labels import Labels
 from marginparts.recipe import HeadSpec
 from marginparts.selection.folds import folds_of
-from marginparts.solve.geometry import gram_root
-from marginparts.solve.map import map_rows
+from marginparts.solve.map import gram_root, map_rows
 from marginparts.svm.head import Head, fit_head
 
 #: Labeled rows on which lengths of codes are compared, at most, and the folds.

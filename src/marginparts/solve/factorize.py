@@ -17,8 +17,8 @@ from marginparts.labels import Labels
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import Elsewhere, Given, OutOfCore, Rows, at_hand
 from marginparts.rows.dask import as_dask_rows
-from marginparts.solve.geometry import extreme_balance, extreme_scale
 from marginparts.solve.loop import SOLVERS, Keeper, Run, minimize
+from marginparts.solve.map import extreme_balance, extreme_scale
 from marginparts.solve.start import NNDSVD, filled_start, label_start, nndsvd_start, random_start
 from marginparts.validation import (
     check_count,

@@ -1,20 +1,31 @@
-"""Samples expressed in parts that are known: the loop with V frozen."""
+"""Samples expressed in parts that are known: the loop with V frozen, and the geometry of codes.
+
+If ``X ~ H V'`` then ``Z = H (V'V)^(1/2)`` (eq. 5) has ``Z Z' ~ X X'``: a linear SVM on the columns
+of Z sees nearly the geometry of those of X, which it does not on H, because the parts in V are not
+orthogonal. Extreme data is divided by powers of two, which is exact.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
 from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums, inverse_or_zero
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
-from marginparts.solve.geometry import tame_rows
+from marginparts.rows.base import Rows
 from marginparts.solve.loop import WARM_UP, minimize
 
 #: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
 _CHUNK = 1 << 23
+
+#: Powers of two within which data is taken as it is.
+_EXTREME = 30
 
 
 def map_rows(X: Data, V: Array, n_iter: int | None, backend: str | Backend = "auto") -> Array:
@@ -72,3 +83,64 @@ def map_rows_each(
 def _to_the_optimum(problem: NMFAlphaProblem) -> tuple[str, int]:
     """Return a solver and a number of iterations that bring every row close to its optimum."""
     return ("cd", WARM_UP + 4) if problem.can_sweep else ("mu", 400)
+
+
+def gram_root(V: Array) -> Array:
+    """Return the symmetric square root of ``V.T @ V``, in float64.
+
+    Parameters
+    ----------
+    V : (d, r)
+
+    Returns
+    -------
+    (r, r) array
+    """
+    V = V.astype(np.float64, copy=False)
+    values, vectors = np.linalg.eigh(V.T @ V)
+    # rounding can push the eigenvalues of dependent parts below zero
+    return np.asarray((vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T)
+
+
+def extreme_scale(X: Rows) -> float:
+    """Return a power of two near the mean entry of X where that is extreme, else 1."""
+    mean = float(X.sum(dtype=np.float64)) / max(X.shape[0] * X.shape[1], 1)
+    return _extreme_power(mean)
+
+
+def extreme_balance(H: Array, V: Array) -> float:
+    """Return a power of two near ``sqrt(mean(H) / mean(V))`` where that is extreme, else 1.
+
+    Only the product of the factors matters, and squares of both must stay within range.
+    """
+    means = (float(factor.mean(dtype=np.float64)) for factor in (H, V))
+    h, v = (math.log2(mean) if 0 < mean < math.inf else 0.0 for mean in means)
+    return _extreme_power(2.0 ** ((h - v) / 2))
+
+
+def _extreme_power(size: float) -> float:
+    exponent = round(math.log2(size)) if 0 < size < math.inf else 0
+    return 2.0**exponent if abs(exponent) > _EXTREME else 1.0
+
+
+def tame_rows(X: Data) -> tuple[Data, Array | None]:
+    """Divide rows of extreme mass by a power of two near it; return the divisors, None for none.
+
+    Whether and by what a row is divided depends on that row alone.
+    """
+    mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    exponent = np.rint(np.log2(np.where(mass > 0, mass, 1)))
+    if not len(mass) or np.abs(exponent).max() <= _EXTREME:
+        return X, None
+    scale = np.exp2(np.where(np.abs(exponent) > _EXTREME, exponent, 0)).astype(X.dtype)
+    inverse = (1 / scale).astype(X.dtype)
+    if isinstance(X, np.ndarray):
+        return X * inverse[:, None], scale
+    return sp.csr_array(sp.diags_array(inverse) @ X), scale
+
+
+def row_lengths(X: Data) -> Array:
+    """Return the Euclidean lengths of the rows, in float64, whatever the size of the entries."""
+    X = sp.csr_array(X).astype(np.float64)
+    largest = float(abs(X).max()) or 1.0
+    return np.asarray(largest * row_norms(X / largest))

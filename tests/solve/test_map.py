@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from marginparts.solve.geometry import gram_root
+from marginparts.solve.map import gram_root
 
 
 @pytest.fixture
