@@ -210,9 +210,8 @@ def minimize(
                 state = {**state, block: step(state, block, out=state[block]).factor}
         return Run(state, [], max_iter, Stop.MAX_ITER, solver)
 
-    at = keeper.resume() if keeper is not None else None
-    if at is None:
-        at = _beginning(problem, state, blocks, solver)
+    kept = None if keeper is None else keeper.resume()
+    at = kept or _beginning(problem, state, blocks, solver)
     every = _check_every(at.state, solver)
     at.recovered = problem.recovered
     began = time.perf_counter() - at.seconds
