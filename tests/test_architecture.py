@@ -174,3 +174,47 @@ def test_the_library_never_prints(module):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "print"
     ]
     assert not calls, f"{module} prints in lines {calls}; use logging or a callback"
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Yield all functions but constructors and compiled kernels."""
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.name != "__init__":
+                made_by = " ".join(ast.unparse(decorator) for decorator in node.decorator_list)
+                if not re.search(r"compiled|intrinsic|jit", made_by):
+                    yield f"{module}.{node.name}", node
+
+
+def parameters(node: ast.FunctionDef) -> list[ast.arg]:
+    args = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return [arg for arg in args if arg.arg not in ("self", "cls")]
+
+
+def lines(node: ast.FunctionDef) -> int:
+    """Return the length of a function without its docstring."""
+    said = ast.get_docstring(node, clean=False)
+    return node.end_lineno - node.lineno + 1 - (said.count("\n") + 1 if said else 0)
+
+
+def test_functions_are_short():
+    long = {name: lines(node) for name, node in functions() if lines(node) > 50}
+    assert not long, f"cut these into steps with names: {long}"
+    lengths = sorted(lines(node) for _, node in functions())
+    assert lengths[int(0.9 * len(lengths))] <= 22
+
+
+def test_functions_have_few_parameters():
+    counts = {name: len(parameters(node)) for name, node in functions()}
+    many = {name for name, n in counts.items() if n > 12 and name != "commands.fit.fit"}  # options
+    assert not many, f"put what belongs together into one value: {many}"
+
+
+def test_parameters_say_what_they_are():
+    types = [ast.unparse(arg.annotation) for _, node in functions() for arg in parameters(node)
+             if arg.annotation is not None]  # fmt: skip
+    assert types.count("Any") < 0.15 * len(types)
+
+
+def test_few_files_stand_at_the_top():
+    assert len(list(ROOT.glob("*.py"))) <= 16
