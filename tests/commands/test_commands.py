@@ -140,6 +140,18 @@ def test_the_command_and_the_function_give_the_same_model(tmp_path):
     assert_array_equal(model.classifier.parts_.components_, same.classifier.parts_.components_)
 
 
+def test_the_function_takes_paths_and_checkpoints(tmp_path):
+    file, words = write_table(tmp_path / "mail.csv"), tmp_path / "words.txt"
+    words.write_text("the\nand\n")
+    kept = marginparts.Checkpoint(tmp_path / "kept", keep_finished=True)
+    model = marginparts.fit_file(
+        file, text="body", label="kind", n_components=3, lam=1.0, max_iter=3, stop_words=words,
+        checkpoint=kept,
+    )  # fmt: skip
+    assert not {"the", "and"} & set(model.preparation.names)
+    assert (tmp_path / "kept").exists()
+
+
 def test_the_function_refuses_what_it_does_not_know(tmp_path):
     file = write_table(tmp_path / "mail.csv")
     with pytest.raises(TypeError, match="n_parts"):

@@ -214,6 +214,20 @@ def test_bad_blocks_are_refused_in_one_sentence(client):
         model.transform(on_cluster(X[:, 1:], [30]))
 
 
+def test_a_map_can_become_a_data_frame():
+    X = data()[0]
+    model = NMFAlpha(R, random_state=0, max_iter=3).fit(X).set_output(transform="pandas")
+    found = model.transform(da.from_array(X, chunks=(30, X.shape[1])))
+    assert_allclose(found, model.transform(X), rtol=1e-12)
+
+
+def test_a_map_on_a_cluster_is_not_written_to_a_file(tmp_path):
+    X = data()[0]
+    model = NMFAlpha(R, random_state=0, max_iter=3).fit(X)
+    with pytest.raises(ValueError, match="to_npy_stack"):
+        model.transform(da.from_array(X, chunks=(30, X.shape[1])), out=tmp_path / "Z.npy")
+
+
 def test_a_fit_without_a_cluster_says_what_it_needs(monkeypatch):
     def none():
         raise ValueError("No global client found")

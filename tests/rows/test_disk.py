@@ -1,6 +1,7 @@
 """Data on disk: the same fit as in memory, whatever the files, within the memory limit."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -386,6 +387,13 @@ def test_broken_arrays_are_one_sentence(tmp_path, name, said, error):
         fitted(saved(broken(name), matrix(), tmp_path))
     assert str(told.value).count(". ") == 0
     assert str(tmp_path) in str(told.value)
+
+
+@pytest.mark.parametrize("make", [NMFAlpha, partial(NMFAlphaClassifier, pseudo=None)])
+def test_estimators_refuse_rows_without_an_entry(make, tmp_path):
+    np.save(tmp_path / "zeros.npy", np.zeros((30, 6)))
+    with pytest.raises(ValueError, match="needs at least one positive entry"):
+        make(2).fit(open_rows(tmp_path / "zeros.npy"), [0, 1] * 15)
 
 
 def test_the_number_of_columns_can_be_said(tmp_path):

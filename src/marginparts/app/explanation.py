@@ -39,9 +39,8 @@ def top_features(row: Data, names: Sequence[str], n: int = 10) -> list[tuple[str
 
 def flat(row: Data) -> Array:
     """Return a row (d,), dense or CSR, as a vector in float64."""
-    return np.asarray(
-        row if isinstance(row, np.ndarray) else row.toarray(), dtype=np.float64
-    ).ravel()
+    dense = row.toarray() if isinstance(row, sp.sparray | sp.spmatrix) else row
+    return np.asarray(dense, dtype=np.float64).ravel()
 
 
 def distinctive(components: Array, shares: Sequence[float] | None = None) -> Array:

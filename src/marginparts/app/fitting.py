@@ -77,10 +77,10 @@ class Options(NamedTuple):
     backend: str = "auto"
     random_state: int = 0
     keep_path: bool = False
-    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None
     min_df: int = 2
     max_df: float = 0.7
-    stop_words: str | Sequence[str] | None = None
+    stop_words: str | os.PathLike[str] | Sequence[str] | None = None
     ngrams: int = 1
     weighting: str = "auto"
 
@@ -223,13 +223,15 @@ def fit_model(
 
 def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFAlphaCV:
     """Return a fitted classifier without what belongs to this run alone."""
-    file = options.checkpoint
+    kept = options.checkpoint
+    if kept is not None and not isinstance(kept, Checkpoint):
+        kept = Checkpoint(Path(kept), keep_finished=True)
     classifier = NMFAlphaCV(
         options.n_components, lam=options.lam, C=options.C,
         class_weight=options.class_weight, scoring=options.scoring,
         max_iter=options.max_iter, backend=options.backend, random_state=options.random_state,
         callback=callback,
-        checkpoint=None if file is None else Checkpoint(Path(file), keep_finished=True),
+        checkpoint=kept,
     )  # fmt: skip
     with warnings.catch_warnings():
         # labels with a single example are what this is for, and the card says what they lack

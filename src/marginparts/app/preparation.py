@@ -6,6 +6,7 @@ the same text becomes the same row wherever the model is used.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -176,8 +177,10 @@ def check_weighting(name: str) -> None:
         )
 
 
-def stop_words_from(what: str | Sequence[str] | None) -> Sequence[str]:
+def stop_words_from(what: str | os.PathLike[str] | Sequence[str] | None) -> Sequence[str]:
     """Return words to leave out: those given, a known list, or the words of a file."""
+    if isinstance(what, os.PathLike):
+        what = os.fspath(what)
     if what is None or not isinstance(what, str):
         return what or ()
     if what == "english":

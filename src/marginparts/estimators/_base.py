@@ -28,7 +28,7 @@ from marginparts._types import Array, Data, Result, Samples, Stop, Targets
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook, logbook_of
 from marginparts.labels import Labels, encode_labels
-from marginparts.rows.base import Elsewhere, OutOfCore
+from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
 from marginparts.rows.dask import as_dask_rows, mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.solve.factorize import parts_of
@@ -67,7 +67,7 @@ def prepared(
     seed = seed_of(estimator.random_state)
     with ExitStack() as stack:
         if isinstance(X, Elsewhere):
-            X = stack.enter_context(X.at_hand(rank, estimator.solver))
+            X = stack.enter_context(at_hand(X, rank, estimator.solver))
         logbook = None
         if estimator.checkpoint is not None:
             seed, logbook = stack.enter_context(
@@ -154,6 +154,10 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Z = H @ self.gram_root_ if self.output == "gram" else H
         return np.asarray(Z, dtype=X.dtype)
 
+    def _transformed(self, X: Data) -> Array:
+        """`transform` on a block, without scikit-learn's wrapper that may make a DataFrame."""
+        return self._codes(self._check_data(X, reset=False))
+
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
@@ -175,7 +179,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             its own sample alone. With ``out`` it is a memory map of that file.
         """
         if is_dask(X):
-            return mapped_lazily(self.transform, X)
+            return mapped_lazily(self._transformed, X, out)
         check_is_fitted(self)
         X = self._check_data(X, reset=False)
         if out is None and not isinstance(X, RowBlocks):

@@ -293,18 +293,22 @@ class NMFAlphaClassifier(
     def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Return Z (n, r): the samples expressed in the parts, see `NMFAlpha.transform`."""
         if is_dask(X):
-            return mapped_lazily(self.transform, X)
+            return mapped_lazily(self._transformed, X, out)
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         if out is None and not isinstance(X, RowBlocks):
             return self.parts_._codes(X)
         return mapped_by_blocks(X, self.parts_._codes, self._n_features_out, out)
 
+    def _transformed(self, X: Data) -> Array:
+        """`transform` on a block, without scikit-learn's wrapper that may make a DataFrame."""
+        return self.parts_._codes(check_data(self, X, reset=False))
+
     def _values(self, X: Samples) -> Array:
         X = check_data(self, X, reset=False)
         if isinstance(X, RowBlocks):
             return mapped_by_blocks(X, self._values_of, self._n_features_out)
-        return self.head_.values(self.parts_._codes(X))
+        return self._values_of(X)
 
     def _values_of(self, X: Data) -> Array:
         return self.head_.values(self.parts_._codes(X))

@@ -210,10 +210,9 @@ class OnlineNMFAlphaClassifier(
 
     def _spec(self) -> StreamSpec:
         """Return the parameters, or refuse what cannot be meant."""
-        normalize: Any = self.normalize
-        if isinstance(normalize, str):
-            check_option(normalize, "normalize", ("auto",))
-            normalize = None
+        if isinstance(self.normalize, str):
+            check_option(self.normalize, "normalize", ("auto",))
+        normalize = None if isinstance(self.normalize, str) else bool(self.normalize)
         return StreamSpec(
             self.n_components, self.lam, MapSpec(check_count(self.map_iter, "map_iter")),
             HeadSpec(self.C, normalize), self.pseudo, self.half_life, self.batch_size, self.memory,

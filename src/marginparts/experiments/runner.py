@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import pickle
 import threading
 import time
 import warnings
@@ -138,7 +139,13 @@ def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Iterator[Don
 
 def _in_worker(work: Work, unit: Unit) -> Done:
     _end_with_the_parent(os.getppid())
-    return _tried(work, unit)
+    unit, found = _tried(work, unit)
+    if isinstance(found, BaseException):
+        try:
+            pickle.loads(pickle.dumps(found))
+        except Exception:  # it could not be sent to the parent
+            found = RuntimeError(f"{type(found).__name__}: {found}")
+    return unit, found
 
 
 def _tried(work: Work, unit: Unit) -> Done:

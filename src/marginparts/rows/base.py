@@ -39,13 +39,10 @@ class Elsewhere(ABC):
     shape : (n, d)
     dtype : float32 or float64
         What its entries become: float32 stays, all else is float64.
-    on_cluster : bool
-        Whether maps of it are computed when they are asked for, where the rows are.
     """
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
-    on_cluster = False
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import DEFAULT_LAM, Array, Callback, Data, Result, Seed
+from marginparts._types import DEFAULT_LAM, Array, Callback, Data, Init, Result, Seed
 from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
@@ -31,8 +31,6 @@ from marginparts.validation import (
     check_start,
     seed_of,
 )
-
-Init: TypeAlias = str | tuple[Array, Array]
 
 
 def nmf_alpha(

@@ -21,8 +21,12 @@ def as_dask_rows(X: Any) -> Any:
     return DaskRows(X.values if hasattr(X, "to_dask_array") else X)
 
 
-def mapped_lazily(method: Any, X: Any) -> Any:
+def mapped_lazily(method: Any, X: Any, out: object = None) -> Any:
     """Return a Dask array with what a method of a fitted estimator says of each block of X."""
+    if out is not None:
+        raise ValueError(
+            "out= is for rows in memory or on disk; a Dask array has to_zarr and to_npy_stack."
+        )
     from sklearn.utils.validation import check_is_fitted
 
     estimator, X = method.__self__, as_dask_rows(X)

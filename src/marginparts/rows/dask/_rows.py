@@ -32,8 +32,6 @@ class DaskRows(Elsewhere):
     shape : (n, d)
     """
 
-    on_cluster = True
-
     def __init__(self, array: dask.array.Array) -> None:
         if array.ndim != 2:
             raise ValueError(f"X has {array.ndim} dimensions; it needs two, samples and features.")
