@@ -364,6 +364,7 @@ def test_one_label_a_class_is_enough_to_begin_with():
     assert np.mean(scores) > 0.8
 
 
+@pytest.mark.wide
 def test_twenty_labels_are_enough_for_fours_and_nines():
     digits = load_digits_49()
     scores = []

@@ -106,7 +106,7 @@ def tasks() -> list[Task]:
         Task("digits", "Handwritten 4 v 9", digits.data, digits.target, 0.03, 16, 8),
         Task(
             "docstrings", f"Docstrings of {c} subpackages", normalize(counts), docs.target, 0.05,
-            32, 4,
+            32, 3,
         ),
     ]  # fmt: skip
 
