@@ -51,7 +51,7 @@ _SUREST = 0.5
 class DirectionSpec:
     """How labels become directions; `margin_directions` says what the fields mean.
 
-    What cannot be meant is refused here, in the words of the estimators: ``source`` is their
+    What makes no sense is refused here, in the words of the estimators: ``source`` is their
     ``directions``, and ``C`` their ``direction_C``.
     """
 

@@ -307,7 +307,7 @@ ClassWeight = str | Mapping[Any, float] | None
 
 
 def check_class_weight(class_weight: object, labels: Labels | None = None) -> None:
-    """Refuse what cannot be meant; with labels also classes that do not occur.
+    """Refuse what makes no sense; with labels also classes that do not occur.
 
     ``"balanced"`` lets all classes count alike in all: a sample counts in inverse proportion to
     the number of labeled samples of its class, and 1 on average. Where samples have several labels,

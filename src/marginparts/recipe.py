@@ -1,7 +1,7 @@
 """How a model is made, as one value: checked once, and the same for the race and for the fit.
 
 An estimator turns its parameters into a `Recipe`; everything below it takes that or a part of it.
-What cannot be meant is refused when a part is made, so a recipe that exists is a valid one. The
+What makes no sense is refused when a part is made, so a recipe that exists is a valid one. The
 number of parts and lam are no part of it: they are said when it is used.
 """
 
@@ -15,35 +15,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Callback, Data, Result
-from marginparts.backends import Backend, get_backend
+from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec
 from marginparts.labels import ClassWeight, Labels, check_class_weight
 from marginparts.rows.base import OutOfCore
-from marginparts.solve.factorize import factorize_path, parts_of, start_from
-from marginparts.solve.loop import SOLVERS
+from marginparts.solve.factorize import RunSpec, factorize_path, parts_of, start_from
 from marginparts.solve.map import gram_root, map_rows, map_rows_each
-from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
+from marginparts.validation import check_count, check_option, check_positive
 
 #: What a sample's codes can be: Z (eq. 5), or H.
 OUTPUTS = ("gram", "coefficients")
-
-
-@dataclass(frozen=True)
-class RunSpec:
-    """How a factorization is run; `NMFAlpha` says what the fields mean."""
-
-    init: str | tuple[Array, Array] = "auto"
-    solver: str = "auto"
-    max_iter: int = 100
-    tol: float = 1e-4
-    backend: str | Backend = "auto"
-
-    def __post_init__(self) -> None:
-        check_count(self.max_iter, "max_iter")
-        check_nonnegative(self.tol, "tol")
-        check_option(self.solver, "solver", SOLVERS)
-        get_backend(self.backend)
 
 
 @dataclass(frozen=True)

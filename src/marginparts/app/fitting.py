@@ -55,7 +55,7 @@ class Options(NamedTuple):
     random_state : int
     keep_path : bool
         Keep the parts for several lam, for the report's slider.
-    checkpoint : path or None
+    checkpoint : path, Checkpoint or None
         Where the choice and the fit survive a kill. The file stays: remove it when the model is
         safe.
     min_df, max_df : int, float
@@ -137,8 +137,8 @@ def fit_file(
 
     Raises
     ------
-    FileProblemError
-        With one sentence on what is wrong with a file and what to do.
+    FileProblemError, PreparationError
+        With one sentence on what is wrong with a file or an option, and what to do.
 
     Examples
     --------

@@ -43,7 +43,7 @@ from marginparts.validation import (
 )
 
 
-class Prepared(NamedTuple):
+class FitInputs(NamedTuple):
     """What a fit begins with: its data, its seed, and its checkpoint where it has one."""
 
     X: Data | OutOfCore
@@ -58,7 +58,7 @@ def prepared(
     labels: Labels | None,
     rank: int,
     told: dict[str, Any],
-) -> Iterator[Prepared]:
+) -> Iterator[FitInputs]:
     """Make checked data (n, d) ready for a fit, and open the fit's checkpoint if there is one.
 
     ``rank`` is the largest number of parts. ``told`` has the parameters on which the result
@@ -76,7 +76,7 @@ def prepared(
                     any_seed=estimator.random_state is None, X=X, y=labels, **told,
                 )
             )  # fmt: skip
-        yield Prepared(X, seed, logbook)
+        yield FitInputs(X, seed, logbook)
 
 
 def check_data(

@@ -9,7 +9,7 @@ import numpy as np
 
 from marginparts._types import Array, Samples, Targets
 from marginparts.directions import DirectionSpec
-from marginparts.estimators._base import Prepared, check_training_data, prepared
+from marginparts.estimators._base import FitInputs, check_training_data, prepared
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels, check_class_weight
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
@@ -89,7 +89,7 @@ def fit_classifier(
 
 
 def _recipe(model: NMFAlphaClassifier) -> Recipe:
-    """Return the parameters as a recipe, or refuse what cannot be meant.
+    """Return the parameters as a recipe, or refuse what makes no sense.
 
     The choice fills in what may be chosen (`Recipe.tuned`).
     """
@@ -148,7 +148,7 @@ def _grid(
 
 
 def _fit_best(
-    model: NMFAlphaClassifier, choice: Choice, recipe: Recipe, labels: Labels, ready: Prepared
+    model: NMFAlphaClassifier, choice: Choice, recipe: Recipe, labels: Labels, ready: FitInputs
 ) -> Fitted:
     """Fit what was chosen to all samples."""
     n_components, lam, map_iter, normalize, C, direction_C = choice.best

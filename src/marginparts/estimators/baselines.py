@@ -23,7 +23,7 @@ from marginparts._types import (
 )
 from marginparts.backends import Backend, get_backend
 from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.estimators._base import PartsTransformer, Prepared, check_data, prepared
+from marginparts.estimators._base import FitInputs, PartsTransformer, check_data, prepared
 from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.losses.least_squares import LeastSquaresMap, squared_norm
 from marginparts.losses.lee2010 import Lee2010Problem
@@ -96,7 +96,7 @@ class _SquaredLossParts(PartsTransformer):
                 V = V * V.dtype.type(1 / self._scale)
             self._fit_trusted(ready, labels, H, V)
 
-    def _fit_trusted(self, ready: Prepared, labels: Labels, H: Array, V: Array) -> None:
+    def _fit_trusted(self, ready: FitInputs, labels: Labels, H: Array, V: Array) -> None:
         """`fit` on checked data from a start (H, V)."""
         raise NotImplementedError
 
@@ -208,7 +208,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
         self._fit(X, y)
         return self
 
-    def _fit_trusted(self, ready: Prepared, labels: Labels, H: Array, V: Array) -> None:
+    def _fit_trusted(self, ready: FitInputs, labels: Labels, H: Array, V: Array) -> None:
         X: Any = ready.X
         rows = np.flatnonzero(labels.labeled)
         Y, known = _indicator(labels, rows, X.dtype)
@@ -288,7 +288,7 @@ class ConstrainedNMF(_SquaredLossParts):
         self._fit(X, y)
         return self
 
-    def _fit_trusted(self, ready: Prepared, labels: Labels, H: Array, V: Array) -> None:
+    def _fit_trusted(self, ready: FitInputs, labels: Labels, H: Array, V: Array) -> None:
         X: Any = ready.X
         rows = np.flatnonzero(labels.complete)
         Y, _ = _indicator(labels, rows, X.dtype)

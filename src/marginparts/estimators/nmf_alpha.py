@@ -203,7 +203,7 @@ class NMFAlpha(PartsTransformer):
             return self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook)
 
     def _recipe(self) -> Recipe:
-        """Return the parameters as a recipe, or refuse what cannot be meant."""
+        """Return the parameters as a recipe, or refuse what makes no sense."""
         return Recipe(
             DirectionSpec(
                 self.directions, self.multiclass, self.features, self.pseudo, self.direction_C,

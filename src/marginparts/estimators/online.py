@@ -209,7 +209,7 @@ class OnlineNMFAlphaClassifier(
         return self
 
     def _spec(self) -> StreamSpec:
-        """Return the parameters, or refuse what cannot be meant."""
+        """Return the parameters, or refuse what makes no sense."""
         if isinstance(self.normalize, str):
             check_option(self.normalize, "normalize", ("auto",))
         normalize = None if isinstance(self.normalize, str) else bool(self.normalize)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,23 @@ from marginparts.validation import (
     check_start,
     seed_of,
 )
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """How a factorization is run; `NMFAlpha` says what the fields mean."""
+
+    init: str | tuple[Array, Array] = "auto"
+    solver: str = "auto"
+    max_iter: int = 100
+    tol: float = 1e-4
+    backend: str | Backend = "auto"
+
+    def __post_init__(self) -> None:
+        check_count(self.max_iter, "max_iter")
+        check_nonnegative(self.tol, "tol")
+        check_option(self.solver, "solver", SOLVERS)
+        get_backend(self.backend)
 
 
 def nmf_alpha(
@@ -103,7 +121,8 @@ def nmf_alpha(
     X = as_dask_rows(X)
     if not isinstance(X, Elsewhere):
         X = _checked(X, "nmf_alpha")
-    r = _check_run(X, n_components, solver, max_iter, tol)
+    r = check_rank(n_components, X.shape)
+    RunSpec(init, solver, max_iter, tol, backend)
     directions = None if S is None else check_directions(S, X.shape[0], X.dtype)
     with (
         at_hand(X, r, solver) as rows,
@@ -192,7 +211,8 @@ def nmf_alpha_path(
     """
     lams = [check_nonnegative(lam, "lams") for lam in lams]
     data = _checked(X, "nmf_alpha_path")
-    r = _check_run(data, n_components, solver, max_iter, tol)
+    r = check_rank(n_components, data.shape)
+    RunSpec(init, solver, max_iter, tol, backend)
     check_count(warm_iter, "warm_iter")
     directions = check_directions(S, data.shape[0], data.dtype)
     H, V = start_from(init, data, r, random_state)
@@ -209,17 +229,6 @@ def _checked(X: Given, who: str) -> Data:
     data = check_matrix(X, who)
     check_mass(data, who)
     return data
-
-
-def _check_run(
-    X: Rows | Elsewhere, n_components: int, solver: str, max_iter: int, tol: float
-) -> int:
-    """Refuse options that cannot be meant; return the rank."""
-    r = check_rank(n_components, X.shape)
-    check_option(solver, "solver", SOLVERS)
-    check_count(max_iter, "max_iter")
-    check_nonnegative(tol, "tol")
-    return r
 
 
 def factorize(X: Rows, H: Array, V: Array, *, lam: float = 0.0, **options: Any) -> Result:
