@@ -30,16 +30,6 @@ def _short(name: str) -> str:
     return name if len(name) <= 40 else name[:37] + "..."
 
 
-def first_repeated(names: Iterable[str]) -> str | None:
-    """Return the first name that occurs twice, or None."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
-
-
 def check_kind(path: Path, kind: str, like: Layout | None) -> None:
     """Raise unless a model reads what the file is."""
     if like is not None and like.kind != kind:
@@ -52,6 +42,23 @@ def refuse(path: Path, wanted: Wanted, *options: str, instead: str) -> None:
     for option in options:
         if getattr(wanted, option) is not None:
             raise FileProblemError(f"{path} does not go with {_OPTIONS[option]}: {instead}.")
+
+
+def check_column(what: str, name: str | None, columns: Iterable[str]) -> None:
+    """Raise if a column is asked for that is not there."""
+    columns = list(columns)
+    if name is not None and name not in columns:
+        its = f"its columns are {listed(columns)}" if columns else "it has no columns"
+        raise FileProblemError(f"{what} has no column {name!r}; {its}.")
+
+
+def check_distinct(path: Path, names: Iterable[str]) -> None:
+    """Raise if two columns have one name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise FileProblemError(f"{path} has two columns named {name!r}; rename one of them.")
+        seen.add(name)
 
 
 def column_order(
@@ -79,8 +86,7 @@ def column_order(
             f"{listed(missing)}."
         )
     needed = set(like.names)
-    if twice := first_repeated(name for name in names if name in needed):
-        raise FileProblemError(f"{path} has two columns named {twice!r}; rename one of them.")
+    check_distinct(path, (name for name in names if name in needed))
     return np.array([place[name] for name in like.names], dtype=np.intp)
 
 
@@ -90,9 +96,7 @@ def as_floats(X: Any, path: Path) -> Any:
         raise FileProblemError(f"{path} holds {X.dtype} entries; save a matrix of real numbers.")
     # longer floats are of no use here, shorter ones too coarse to count in
     dtype = np.float32 if X.dtype in (np.float32, np.float16) else np.float64
-    if not sp.issparse(X):
-        return np.array(X, dtype=dtype)
-    return sp.csr_array(X, dtype=dtype)
+    return sp.csr_array(X, dtype=dtype) if sp.issparse(X) else np.array(X, dtype=dtype)
 
 
 def check_entries(
@@ -102,18 +106,9 @@ def check_entries(
     name_of: Callable[[int], str] = lambda column: str(column + 1),
     place: str = "row",
 ) -> Any:
-    """Return the matrix, or raise if an entry is negative, NaN or infinite.
+    """Return the matrix (n, d), or raise if an entry is negative, NaN or infinite.
 
-    Parameters
-    ----------
-    X : (n, d) array or CSR array
-    path : Path
-    places : sequence of n int
-        Where in the file the rows are.
-    name_of : callable
-        Gives the name of a column.
-    place : {"row", "line"}
-        What the places count.
+    ``places`` say in which line or row of the file (``place``) each row is.
     """
     values = X.data if sp.issparse(X) else X
     # NaN is not at least 0 either

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 #: Unlabeled, one label, or several labels (possibly none of them: an empty tuple).
 Label: TypeAlias = "str | tuple[str, ...] | None"
@@ -65,7 +66,8 @@ class Layout:
     invert: bool | None = None
 
 
-class SampleSource(Protocol):
+@dataclass
+class SampleSource(ABC):
     """A file, or a folder of images, that can be read batch after batch, as often as one likes."""
 
     path: Path
@@ -73,9 +75,9 @@ class SampleSource(Protocol):
     #: None where only reading the whole file would tell.
     n_rows: int | None
 
+    @abstractmethod
     def batches(self, size: int = 10_000) -> Iterator[Batch]:
         """Yield all samples in order, at most ``size`` at once."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -94,3 +96,9 @@ class Wanted:
     def separator(self) -> str | None:
         """What separates several labels, here or in the fitted model."""
         return self.label_sep or (self.like.label_sep if self.like else None)
+
+    def label_among(self, columns: Container[str]) -> str | None:
+        """Return the column of labels: the one asked for, or the model's if it is there."""
+        if self.label is None and self.like is not None and self.like.label in columns:
+            return self.like.label
+        return self.label

@@ -84,12 +84,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
             "(skops.io.dump takes others)."
         )
     encoded = encode(model)
-    tree = {
-        "format": FORMAT,
-        "version": VERSION,
-        "marginparts": __version__,
-        "model": encoded.tree,
-    }
+    tree = {"format": FORMAT, "version": VERSION, "marginparts": __version__}
+    tree["model"] = encoded.tree
     text = json.dumps(tree, sort_keys=True, allow_nan=False, separators=(",", ":")) + "\n"
     with written_beside(path) as file:
         write_archive(file, text.encode("ascii"), encoded.arrays)

@@ -21,24 +21,10 @@ _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def decode(tree: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """Turn JSON and arrays back into the value.
+    """Turn JSON and arrays by name back into the value.
 
-    Parameters
-    ----------
-    tree : JSON
-    arrays : dict
-        By name.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    UnknownClassError
-        A class is not registered.
-    Exception
-        Any other means that the tree does not come from `encode`.
+    An `UnknownClassError` says that a class is not registered; any other exception, that the tree
+    does not come from `encode`.
 
     Examples
     --------
@@ -86,8 +72,7 @@ class _Decoder:
 
     def _objects(self, content: dict[str, Any]) -> NDArray[Any]:
         array = np.empty(len(content["values"]), dtype=object)
-        for i, item in enumerate(content["values"]):
-            array[i] = self.decode(item)
+        array[:] = self.decode(content["values"])
         return array.reshape(content["shape"])
 
     def _csr(self, content: dict[str, Any]) -> Any:
@@ -106,7 +91,12 @@ class _Decoder:
 
     def _estimator(self, content: dict[str, Any]) -> Any:
         cls = class_named(content["class"], "estimator")
-        model = cls(**_as_now(content["class"], self._named(content["parameters"])))
+        renamed = _RENAMED.get(content["class"], {})
+        given = self._named(content["parameters"])
+        given = {renamed.get(name, name): value for name, value in given.items()}
+        if isinstance(given.get("pseudo"), bool):  # of a stream: once a yes or no
+            given["pseudo"] = "pa" if given["pseudo"] else None
+        model = cls(**given)
         attributes = self._named(content["attributes"])
         for name in attributes:
             known = inspect.getattr_static(cls, name, None)
@@ -114,12 +104,3 @@ class _Decoder:
                 raise ValueError(f"{name} is a method, and no fitted attribute")
         vars(model).update(attributes)
         return model
-
-
-def _as_now(name: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a class as they are called and written now."""
-    renamed = _RENAMED.get(name, {})
-    parameters = {renamed.get(each, each): value for each, value in parameters.items()}
-    if isinstance(parameters.get("pseudo"), bool):  # of a stream: once a yes or no
-        parameters["pseudo"] = "pa" if parameters["pseudo"] else None
-    return parameters

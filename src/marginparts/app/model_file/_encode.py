@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts.app.model_file._registry import PLAIN, fields_of, is_registered, tag_of
+from marginparts.app.model_file._registry import PLAIN, is_registered, tag_of
 from marginparts.files.archive import SCALARS, is_kept, scalar_name
 
 #: Where a value is, for the names of arrays and for messages.
@@ -41,21 +42,9 @@ class Encoded(NamedTuple):
 
 
 def encode(value: Any) -> Encoded:
-    """Turn a value into JSON and arrays.
+    """Turn a value into JSON and arrays; an array that occurs twice in it is kept once.
 
-    Parameters
-    ----------
-    value : object
-        An array that occurs twice in it is kept once.
-
-    Returns
-    -------
-    Encoded
-
-    Raises
-    ------
-    CannotKeepError
-        Something in it is not encodable, or is an estimator that is not fitted.
+    A `CannotKeepError` says what in it is not encodable, or is an estimator that is not fitted.
 
     Examples
     --------
@@ -97,10 +86,8 @@ class _Encoder:
             return self._csr(value, path)
         if isinstance(value, np.generic) and (name := scalar_name(value.dtype)):
             return {"scalar": [name, self.encode(value.item(), path)]}
-        if isinstance(value, type):
-            for name, scalar in SCALARS.items():
-                if scalar is value:
-                    return {"type": name}
+        if isinstance(value, type) and value in SCALARS.values():
+            return {"type": next(name for name, scalar in SCALARS.items() if scalar is value)}
         raise CannotKeepError(f"{_refused(path)} of type {kind.__name__}, and no code is kept.")
 
     def _items(self, values: Any, path: Path) -> list[Any]:
@@ -142,12 +129,11 @@ class _Encoder:
         return {"objects": {"shape": list(value.shape), "values": self._items(items, path)}}
 
     def _csr(self, value: Any, path: Path) -> dict[str, Any]:
-        arrays = {
-            name: self._array(getattr(value, name), (*path, name))
-            for name in ("data", "indices", "indptr")
-        }
-        shape = [int(n) for n in value.shape]
-        return {"csr": {**arrays, "shape": shape, "matrix": isinstance(value, sp.csr_matrix)}}
+        found: dict[str, Any] = {}
+        for name in ("data", "indices", "indptr"):
+            found[name] = self._array(getattr(value, name), (*path, name))
+        found["shape"] = [int(n) for n in value.shape]
+        return {"csr": {**found, "matrix": isinstance(value, sp.csr_matrix)}}
 
     def _registered(self, value: Any, path: Path) -> dict[str, Any]:
         cls = type(value)
@@ -156,9 +142,9 @@ class _Encoder:
             return self._estimator(value, path)
         if tag == "member":
             return {"member": {"class": cls.__name__, "name": value.name}}
-        names = fields_of(cls)
-        fields = {name: self.encode(getattr(value, name), (*path, name)) for name in names}
-        return {"object": {"class": cls.__name__, "fields": fields}}
+        names = getattr(cls, "_fields", None) or [each.name for each in fields(cls)]
+        found = {name: self.encode(getattr(value, name), (*path, name)) for name in names}
+        return {"object": {"class": cls.__name__, "fields": found}}
 
     def _estimator(self, model: Any, path: Path, *, fitted: bool = True) -> dict[str, Any]:
         name = type(model).__name__
@@ -177,7 +163,8 @@ class _Encoder:
 
     def _parameter(self, model: Any, name: str, value: Any, path: Path) -> Any:
         """Encode a parameter; what cannot be kept is refused with the call that resets it."""
-        if name in ("callback", "checkpoint") or (name == "random_state" and not _is_seed(value)):
+        seed = name != "random_state" or isinstance(value, int | np.integer)
+        if name in ("callback", "checkpoint") or not seed:
             return None  # of use to a fit only: code, a file of its own, a generator that moved on
         try:
             if isinstance(value, BaseEstimator) and is_registered(value):
@@ -197,7 +184,3 @@ def _where(path: Path) -> str:
 
 def _refused(path: Path) -> str:
     return f"{_where(path)} cannot be saved: it is"
-
-
-def _is_seed(value: Any) -> bool:
-    return isinstance(value, int | np.integer)

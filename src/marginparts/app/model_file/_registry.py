@@ -85,10 +85,3 @@ def tag_of(cls: type) -> str | None:
     if dataclasses.is_dataclass(cls) or (issubclass(cls, tuple) and hasattr(cls, "_fields")):
         return "object"
     return None
-
-
-def fields_of(cls: type) -> tuple[str, ...]:
-    """Return the names of the fields of a dataclass or a NamedTuple."""
-    if dataclasses.is_dataclass(cls):
-        return tuple(field.name for field in dataclasses.fields(cls))
-    return tuple(getattr(cls, "_fields", ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from marginparts.files.atomic import FileProblemError, problems_with
 from marginparts.files.columns import check_kind, refuse
-from marginparts.files.layout import Batch, Label, Layout, Wanted
+from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
 from marginparts.files.streams import library_reads, optional_library
 
 _ENDINGS = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp"}
@@ -27,27 +27,21 @@ _LOOKED_AT = 50
 
 
 @dataclass
-class ImageSource:
+class ImageSource(SampleSource):
     """A folder of images, of which only some are in memory."""
 
-    path: Path
-    layout: Layout
-    n_rows: int | None
     files: list[Path]
     labels: list[Label]
 
     def batches(self, size: int = 10_000) -> Iterator[Batch]:
-        """Yield all samples in order, at most ``size`` at once."""
+        assert self.layout.image_shape is not None
         for first in range(0, len(self.files), size):
             files = self.files[first : first + size]
-            pixels = np.stack([self._pixels(file) for file in files])
+            pixels = np.stack([_brightness(f, self.layout.image_shape).ravel() for f in files])
+            if self.layout.invert:
+                pixels = 1 - pixels
             names = [file.relative_to(self.path).as_posix() for file in files]
             yield Batch(pixels, self.labels[first : first + size], {"file": names})
-
-    def _pixels(self, file: Path) -> NDArray[np.float32]:
-        assert self.layout.image_shape is not None
-        brightness = _brightness(file, self.layout.image_shape).ravel()
-        return 1 - brightness if self.layout.invert else brightness
 
 
 def open_images(path: Path, wanted: Wanted) -> ImageSource:
@@ -94,25 +88,21 @@ def _layout(files: list[Path]) -> Layout:
     width, height = _decode(files[0]).size
     shrink = min(1.0, _LARGEST_SIDE / max(width, height))
     shape = max(1, round(height * shrink)), max(1, round(width * shrink))
+    border = np.ones(shape, dtype=bool)
+    border[1:-1, 1:-1] = False
     spread = files[:: max(1, len(files) // _LOOKED_AT)][:_LOOKED_AT]
-    border = np.mean([_border(_brightness(file, shape)).mean() for file in spread])
-    layout = Layout("image", n_columns=shape[0] * shape[1], image_shape=shape)
-    return replace(layout, invert=bool(border > 0.5))
-
-
-def _border(pixels: NDArray[np.float32]) -> NDArray[np.float32]:
-    inside = np.zeros(pixels.shape, dtype=bool)
-    inside[1:-1, 1:-1] = True
-    return pixels[~inside]
+    bright = np.mean([_brightness(file, shape)[border].mean() for file in spread]) > 0.5
+    n_columns = shape[0] * shape[1]
+    return Layout("image", n_columns=n_columns, image_shape=shape, invert=bool(bright))
 
 
 def _brightness(file: Path, shape: tuple[int, int]) -> NDArray[np.float32]:
     """Return an image (height, width) as brightness from 0 to 1."""
     image = _decode(file)
-    height, width = shape
-    if image.size != (width, height):
+    size = shape[::-1]
+    if image.size != size:
         library = optional_library("PIL.Image", "images", file)
-        image = image.resize((width, height), library.Resampling.BILINEAR)
+        image = image.resize(size, library.Resampling.BILINEAR)
     return np.asarray(image, dtype=np.float32) / np.float32(255)
 
 

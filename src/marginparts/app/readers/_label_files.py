@@ -11,32 +11,35 @@ import scipy.sparse as sp
 from marginparts.app.readers._labels import label_of, settle_minus_one
 from marginparts.files.arrays import read_array
 from marginparts.files.atomic import FileProblemError
-from marginparts.files.layout import Label
+from marginparts.files.layout import Label, Wanted
 from marginparts.files.streams import opened_text
 
 
-def read_words(path: Path, encoding: str) -> tuple[str, ...]:
-    """Return the names of columns, one a line."""
-    words = _lines(path, encoding)
+def read_words(
+    wanted: Wanted, path: Path, n_columns: int, *, more: bool = False
+) -> tuple[str, ...] | None:
+    """Return the names of a matrix's columns, one a line; there may be ``more`` than columns."""
+    if wanted.words is None:
+        return None
+    words = _lines(wanted.words, wanted.encoding)
     while words and not words[-1]:
         words.pop()
     if "" in words:
-        raise FileProblemError(f"{path}, line {words.index('') + 1} is blank; write a name there.")
+        line = words.index("") + 1
+        raise FileProblemError(f"{wanted.words}, line {line} is blank; write a name there.")
+    if len(words) < n_columns or (len(words) > n_columns and not more):
+        raise FileProblemError(
+            f"{wanted.words} has {len(words)} names, and {path} has {n_columns} columns; give one "
+            "name a line for each."
+        )
     return tuple(words)
 
 
 def read_labels(path: Path, encoding: str, separator: str | None, n_rows: int) -> list[Label]:
     """Return the labels of a matrix's rows.
 
-    Parameters
-    ----------
-    path : Path
-        ``.npy`` or ``.npz``: labels, or an indicator. Else text with one label a line, where a
-        blank line is an unlabeled row.
-    encoding : str
-    separator : str or None
-        What separates several labels in a line.
-    n_rows : int
+    They are an array (``.npy``, ``.npz``), or text with one label, or several with the separator
+    between them, a line; a blank line is an unlabeled row.
     """
     if path.suffix.lower() in {".npy", ".npz"}:
         return labels_of_array(read_array(path), path, separator)
@@ -45,22 +48,6 @@ def read_labels(path: Path, encoding: str, separator: str | None, n_rows: int) -
     while len(lines) > n_rows and not lines[-1]:
         lines.pop()
     return settle_minus_one([label_of(line, separator) for line in lines])
-
-
-def check_length(
-    labels: list[Label], labels_path: Path, path: Path, shape: tuple[int, ...]
-) -> None:
-    """Raise unless there is one label a row."""
-    n_rows, n_columns = shape
-    if len(labels) != n_rows:
-        turned = (
-            f"transpose {path}, which has a column for each"
-            if len(labels) == n_columns
-            else "give one a row"
-        )
-        raise FileProblemError(
-            f"{labels_path} has {len(labels)} labels, and {path} has {n_rows} rows; {turned}."
-        )
 
 
 def labels_of_array(y: Any, path: Path, separator: str | None = None) -> list[Label]:

@@ -27,18 +27,9 @@ def is_missing(cell: Any) -> bool:
 
 
 def label_of(cell: Any, separator: str | None = None) -> Label:
-    """Return the label in a cell of a table.
+    """Return the label in a cell of a table: empty, null and NaN mean unlabeled.
 
-    Parameters
-    ----------
-    cell : object
-        Empty, null and NaN mean unlabeled. A list holds several labels.
-    separator : str or None
-        What separates several labels in a text.
-
-    Returns
-    -------
-    Label
+    A list, and a text with a separator, hold several labels.
 
     Examples
     --------
@@ -84,11 +75,12 @@ def minus_one_is_unlabeled(names: Iterable[str]) -> bool:
 
 def names_of(labels: Iterable[Label]) -> set[str]:
     """Return all names that occur."""
-    names: set[str] = set()
-    for label in labels:
-        if label is not None:
-            names.update((label,) if isinstance(label, str) else label)
-    return names
+    return {name for label in labels if label is not None for name in several(label)}
+
+
+def several(label: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return one label or several as several."""
+    return (label,) if isinstance(label, str) else label
 
 
 def settle_minus_one(labels: Sequence[Label]) -> list[Label]:
@@ -99,14 +91,7 @@ def settle_minus_one(labels: Sequence[Label]) -> list[Label]:
 
 
 def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any], list[str]]:
-    """Turn the labels of a source into what the estimators take.
-
-    Parameters
-    ----------
-    labels : sequence of n Label
-        Numbers follow the package's rule: ``-1`` is unlabeled unless they are exactly {-1, 1}.
-    source : SampleSource
-        Where they come from, to be named where something is wrong.
+    """Turn the labels of a source (for messages) into what the estimators take.
 
     Returns
     -------
@@ -145,7 +130,7 @@ def _indicator(labels: Sequence[Label], names: list[str]) -> NDArray[np.int64]:
         if label is None:
             row[:] = -1
         else:
-            row[[number[name] for name in ((label,) if isinstance(label, str) else label)]] = 1
+            row[[number[name] for name in several(label)]] = 1
     return Y
 
 

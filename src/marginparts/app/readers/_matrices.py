@@ -1,85 +1,92 @@
-"""Matrices in one file (npz, npy, mtx), with labels and names of columns in files beside it."""
+"""Matrices: npz, npy and mtx with files beside them, and h5ad, which is annotated itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts.app.readers._label_files import (
-    check_length,
-    labels_of_array,
-    read_labels,
-    read_words,
-)
+from marginparts.app.readers._label_files import labels_of_array, read_labels, read_words
+from marginparts.app.readers._labels import label_of
 from marginparts.app.readers._matrix_market import read_mtx
+from marginparts.files import columns
 from marginparts.files.arrays import read_npy, read_npz
 from marginparts.files.atomic import FileProblemError
-from marginparts.files.columns import (
-    as_floats,
-    check_entries,
-    check_kind,
-    column_order,
-    namer,
-    refuse,
-)
-from marginparts.files.layout import Batch, Label, Layout, Wanted
+from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
+from marginparts.files.streams import library_reads, optional_library
+
+_H5AD = "h5ad file"
 
 
 @dataclass
-class MatrixSource:
-    """A matrix as a source; ``order`` are the columns to take, or None for all."""
+class MatrixSource(SampleSource):
+    """A matrix as a source.
 
-    path: Path
-    layout: Layout
-    n_rows: int | None
-    X: Any
-    labels: list[Label]
+    ``opened`` opens the matrix, ``order`` are its columns to take, or None for all, ``labels`` and
+    ``identity`` are those of its rows.
+    """
+
+    opened: Callable[[], AbstractContextManager[Any]]
     order: NDArray[np.intp] | None
+    labels: list[Label]
+    identity: Mapping[str, Sequence[Any]]
 
     def batches(self, size: int = 10_000) -> Iterator[Batch]:
-        """Yield all samples in order, at most ``size`` at once."""
-        for first in range(0, len(self.labels), size):
-            labels = self.labels[first : first + size]
-            places = range(first + 1, first + 1 + len(labels))
-            X = self.X[first : first + size]
-            X = as_floats(X if self.order is None else X[:, self.order], self.path)
-            check_entries(X, self.path, places, namer(self.layout.names))
-            yield Batch(X, labels, {"row": list(places)})
+        name_of = columns.namer(self.layout.names)
+        with self.opened() as X:
+            for first in range(0, len(self.labels), size):
+                rows = slice(first, first + size)
+                with library_reads(self.path, _H5AD):
+                    some = X[rows]
+                    if sp.issparse(some):
+                        some.check_format(full_check=True)
+                if self.order is not None:
+                    some = some[:, self.order]
+                some = columns.as_floats(some, self.path)
+                places = range(first + 1, first + 1 + some.shape[0])
+                columns.check_entries(some, self.path, places, name_of)
+                identity = {name: list(cells[rows]) for name, cells in self.identity.items()}
+                yield Batch(some, self.labels[rows], identity)
 
 
 def open_matrix(path: Path, file_format: str, wanted: Wanted) -> MatrixSource:
     """Open a matrix and what lies beside it."""
-    like = wanted.like
-    check_kind(path, "matrix", like)
-    refuse(path, wanted, "text", instead="it is a matrix, without a column of texts")
-    refuse(path, wanted, "label", instead="give a file with one label a line with --labels FILE")
+    columns.check_kind(path, "matrix", wanted.like)
+    columns.refuse(path, wanted, "text", instead="it is a matrix, without a column of texts")
+    how = "give a file with one label a line with --labels FILE"
+    columns.refuse(path, wanted, "label", instead=how)
     X, y = _read(path, file_format)
-    n_rows, n_columns = X.shape
-    words = read_words(wanted.words, wanted.encoding) if wanted.words else None
-    if words is not None and len(words) != n_columns:
-        raise FileProblemError(
-            f"{wanted.words} has {len(words)} names, and {path} has {n_columns} columns; give one "
-            "name a line for each."
-        )
-    order = column_order(path, words, n_columns, like)
+    n_rows, n_columns = map(int, X.shape)
+    names = read_words(wanted, path, n_columns)
+    order = columns.column_order(path, names, n_columns, wanted.like)
     labels: list[Label] = [None] * n_rows
     if wanted.labels is not None:
         labels = read_labels(wanted.labels, wanted.encoding, wanted.separator, n_rows)
-        check_length(labels, wanted.labels, path, X.shape)
     elif y is not None:
         labels = labels_of_array(y, path, wanted.separator)
-        check_length(labels, Path(f"y in {path}"), path, X.shape)
-    layout = replace(
-        like or Layout("matrix", names=words, n_columns=int(n_columns)),
-        label=None,
-        label_sep=wanted.separator,
-    )
-    return MatrixSource(path, layout, int(n_rows), X, labels, order)
+    if len(labels) != n_rows:
+        turned = f"transpose {path}, which has a column for each"
+        raise FileProblemError(
+            f"{wanted.labels or f'y in {path}'} has {len(labels)} labels, and {path} has {n_rows} "
+            f"rows; {turned if len(labels) == n_columns else 'give one a row'}."
+        )
+    identity = {"row": range(1, n_rows + 1)}
+    layout = _layout(wanted, names, n_columns, None)
+    return MatrixSource(path, layout, n_rows, partial(nullcontext, X), order, labels, identity)
+
+
+def _layout(
+    wanted: Wanted, names: tuple[str, ...] | None, n_columns: int, label: str | None
+) -> Layout:
+    layout = wanted.like or Layout("matrix", names=names, n_columns=n_columns)
+    return replace(layout, label=label, label_sep=wanted.separator)
 
 
 def _read(path: Path, file_format: str) -> tuple[Any, Any]:
@@ -96,4 +103,52 @@ def _read(path: Path, file_format: str) -> tuple[Any, Any]:
     if 0 in X.shape:
         raise FileProblemError(f"{path} has no rows or no columns; its shape is {X.shape}.")
     # what is not CSR cannot be sliced by rows; an array on the disk is converted by batches
-    return (X if isinstance(X, np.ndarray) else as_floats(X, path)), y
+    return (X if isinstance(X, np.ndarray) else columns.as_floats(X, path)), y
+
+
+def open_h5ad(path: Path, wanted: Wanted) -> MatrixSource:
+    """Open an h5ad file: labels are a column of ``obs``, names are ``var_names``."""
+    columns.check_kind(path, "matrix", wanted.like)
+    columns.refuse(path, wanted, "text", instead="it is a matrix, without a column of texts")
+    how = "name a column of its obs with --label COLUMN"
+    columns.refuse(path, wanted, "labels", instead=how)
+    columns.refuse(path, wanted, "words", instead="its columns have names")
+    with _annotated(path) as data, library_reads(path, _H5AD):
+        has_matrix, obs = data.X is not None, data.obs
+        n_rows, n_columns = map(int, data.shape)
+        names = tuple(map(str, data.var_names))
+        cells = list(map(str, data.obs_names))
+    if not has_matrix or not n_rows or not n_columns:
+        raise FileProblemError(f"{path} has no entries in its matrix X; put the counts there.")
+    label = wanted.label_among(obs.columns)
+    columns.check_column(f"The obs of {path}", label, map(str, obs.columns))
+    order = columns.column_order(path, names, n_columns, wanted.like)
+    labels: list[Label] = [None] * n_rows
+    if label is not None:
+        labels = [label_of(cell, wanted.separator) for cell in obs[label].astype(object)]
+    layout = _layout(wanted, names, n_columns, label)
+    opened, identity = partial(_opened_h5ad, path), {"cell": cells}
+    return MatrixSource(path, layout, n_rows, opened, order, labels, identity)
+
+
+@contextmanager
+def _opened_h5ad(path: Path) -> Iterator[Any]:
+    """Open the matrix of an h5ad file: only some rows in memory, or all if stored by columns."""
+    with _annotated(path) as data:
+        with library_reads(path, _H5AD):
+            X = data.X
+            if getattr(X, "format", "csr") != "csr":
+                X = X.to_memory().tocsr()
+        yield X
+
+
+@contextmanager
+def _annotated(path: Path) -> Iterator[Any]:
+    """Open an h5ad file without reading its matrix."""
+    anndata = optional_library("anndata", "h5ad", path)
+    with library_reads(path, _H5AD):
+        data = anndata.read_h5ad(path, backed="r")
+    try:
+        yield data
+    finally:
+        data.file.close()

@@ -18,40 +18,25 @@ from marginparts.files.streams import library_reads, opened
 
 
 def read_mtx(path: Path) -> Any:
-    """Return the matrix of a Matrix Market file: a COO array, or an array if it is stored dense.
-
-    Parameters
-    ----------
-    path : Path
-        Plain or ``.gz``; of real numbers, integers or a pattern, general or symmetric.
-    """
+    """Return the matrix of a file, plain or ``.gz``: a COO array, or an array if stored dense."""
     with opened(path) as file, library_reads(path, "Matrix Market file"):
         banner = file.readline(200).decode("ascii").lower().split()
         if len(banner) != 5 or banner[:2] != ["%%matrixmarket", "matrix"]:
             raise ValueError("the first line is no banner")
         storage, field, symmetry = banner[2:]
-        if field not in {"real", "integer", "pattern", "double"} or symmetry not in {
-            "general",
-            "symmetric",
-        }:
+        known = field in {"real", "integer", "pattern", "double"}
+        if not known or symmetry not in {"general", "symmetric"}:
             raise FileProblemError(
                 f"{path} holds a {symmetry} matrix of {field} entries; save a general one of real "
                 "numbers."
             )
-        sizes = _sizes(file)
+        content = (line for line in file if line.strip() and not line.startswith(b"%"))
+        sizes = [int(number) for number in next(content, b"").split()]
         if storage == "array":
             return _dense(file, sizes, symmetry == "symmetric")
         if storage != "coordinate":
             raise ValueError("it is stored in no known way")
         return _sparse(file, sizes, field == "pattern", symmetry == "symmetric")
-
-
-def _sizes(file: IO[bytes]) -> list[int]:
-    """Return the numbers in the first line that is no comment."""
-    for line in file:
-        if line.strip() and not line.startswith(b"%"):
-            return [int(number) for number in line.split()]
-    raise ValueError("the sizes are missing")
 
 
 def _numbers(file: IO[bytes], width: int) -> NDArray[np.float64]:

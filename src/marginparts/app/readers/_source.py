@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts.app.readers._delimited import DelimitedFile
-from marginparts.app.readers._h5ad import open_h5ad
 from marginparts.app.readers._images import open_images
-from marginparts.app.readers._json_lines import JSONLinesFile
-from marginparts.app.readers._matrices import open_matrix
-from marginparts.app.readers._parquet import ParquetFile
+from marginparts.app.readers._matrices import open_h5ad, open_matrix
 from marginparts.app.readers._svmlight import open_svmlight
-from marginparts.app.readers._tables import TableFile, open_table
+from marginparts.app.readers._table_files import DelimitedFile, JSONLinesFile, ParquetFile
+from marginparts.app.readers._tables import open_table
 from marginparts.files.atomic import FileProblemError, problems_with
 from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
 from marginparts.files.streams import check_encoding
@@ -101,18 +99,11 @@ def open_source(
     if label_sep == "":
         raise FileProblemError("The separator of labels is empty; say --label-sep ';' or the like.")
     check_encoding(encoding)
-    wanted = Wanted(
-        text=text,
-        label=label,
-        label_sep=label_sep,
-        labels=None if labels is None else Path(labels),
-        words=None if words is None else Path(words),
-        encoding=encoding,
-        like=like,
-    )
-    for beside in (wanted.labels, wanted.words):
-        if beside is not None:
-            _check_file(beside)
+    beside = {"labels": labels, "words": words}
+    paths = {option: Path(file) for option, file in beside.items() if file is not None}
+    for file in paths.values():
+        _check_file(file)
+    wanted = Wanted(text, label, label_sep, encoding=encoding, like=like, **paths)
     file_format = _format_of(path)
     if file_format == "images":
         return open_images(path, wanted)
@@ -123,7 +114,12 @@ def open_source(
         return open_h5ad(path, wanted)
     if file_format in {"npz", "npy", "mtx"}:
         return open_matrix(path, file_format, wanted)
-    return open_table(_table(path, file_format, encoding), wanted)
+    if file_format == "parquet":
+        return open_table(ParquetFile(path), wanted)
+    if file_format == "jsonl":
+        return open_table(JSONLinesFile(path, encoding), wanted)
+    delimiter = "\t" if file_format == "tsv" else None
+    return open_table(DelimitedFile(path, encoding, delimiter), wanted)
 
 
 def _format_of(path: Path) -> str:
@@ -157,25 +153,8 @@ def _check_file(path: Path) -> None:
                 raise FileProblemError(f"{path} is empty; give a file with samples.")
 
 
-def _table(path: Path, file_format: str, encoding: str) -> TableFile:
-    if file_format == "parquet":
-        return ParquetFile(path)
-    if file_format == "jsonl":
-        return JSONLinesFile(path, encoding)
-    return DelimitedFile(path, encoding, "\t" if file_format == "tsv" else None)
-
-
 def read_all(source: SampleSource, size: int = 10_000, *, keep_columns: bool = True) -> Batch:
-    """Return all samples of a source as one batch.
-
-    Parameters
-    ----------
-    source : SampleSource
-    size : int
-        How many rows to read at once.
-    keep_columns : bool
-        False leaves ``columns`` empty, which saves their memory.
-    """
+    """Return all samples of a source as one batch, maybe without its columns to save memory."""
     samples: list[Any] = []
     labels: list[Label] = []
     columns: dict[str, list[Any]] = {}
@@ -185,13 +164,9 @@ def read_all(source: SampleSource, size: int = 10_000, *, keep_columns: bool = T
         if keep_columns:
             for name, cells in batch.columns.items():
                 columns.setdefault(name, []).extend(cells)
-    return Batch(_joined(samples), labels, columns)
-
-
-def _joined(parts: list[Any]) -> Any:
-    """Return lists, arrays or CSR arrays below each other."""
-    if isinstance(parts[0], list):
-        return [sample for part in parts for sample in part]
-    if len(parts) == 1:
-        return parts[0]
-    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+    joined: Any = samples[0]
+    if isinstance(joined, list):
+        joined = list(chain.from_iterable(samples))
+    elif len(samples) > 1:
+        joined = sp.vstack(samples, format="csr") if sp.issparse(joined) else np.vstack(samples)
+    return Batch(joined, labels, columns)

@@ -11,6 +11,7 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from marginparts.app.readers._label_files import read_words
 from marginparts.app.readers._labels import label_of, minus_one_is_unlabeled, names_of
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import check_entries, check_kind, refuse
-from marginparts.files.layout import Batch, Label, Layout, Wanted
+from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
 from marginparts.files.streams import opened
 
 #: Pairs of a column and a value; possessive, so that 1:23:4 cannot be taken for 1:2 3:4.
@@ -32,32 +33,26 @@ _LAST_COLUMN = 2**31 - 2
 
 
 class _Lines(NamedTuple):
-    """Some lines: where they are, their labels, and columns and values in turn."""
+    """Some lines: their numbers and labels, where their entries begin, and these."""
 
-    numbers: list[int]
-    labels: list[Label]
-    starts: list[int]
-    pairs: NDArray[np.float64]
+    numbers: tuple[int, ...]
+    labels: tuple[Label, ...]
+    starts: NDArray[np.int64]
+    columns: NDArray[np.float64]
+    values: NDArray[np.float64]
 
-    @property
-    def columns(self) -> NDArray[np.int64]:
-        return self.pairs[0::2].astype(np.int64)
+    def number_of(self, entry: np.intp) -> int:
+        """Return the number of the line that has an entry."""
+        return self.numbers[int(np.searchsorted(self.starts, entry, "right")) - 1]
 
 
 @dataclass
-class SvmlightSource:
-    """An svmlight file, read some lines at a time.
+class SvmlightSource(SampleSource):
+    """An svmlight file, read some lines at a time; ``unlabeled`` labels mark unlabeled rows."""
 
-    ``unlabeled`` are the labels that mark unlabeled rows.
-    """
-
-    path: Path
-    layout: Layout
-    n_rows: int | None
     unlabeled: frozenset[str]
 
     def batches(self, size: int = 10_000) -> Iterator[Batch]:
-        """Yield all samples in order, at most ``size`` at once."""
         row = 1
         for lines in _read(self.path, size):
             labels = [None if label in self.unlabeled else label for label in lines.labels]
@@ -68,33 +63,26 @@ class SvmlightSource:
     def _matrix(self, lines: _Lines) -> Any:
         base = 0 if self.layout.zero_based else 1
         n_columns = self.layout.n_columns or 0
-        columns = lines.columns - base
-        if (columns < 0).any() or (columns >= n_columns).any():
-            raise FileProblemError(self._not_a_column(lines, columns, n_columns, base))
+        columns = lines.columns.astype(np.int64) - base
+        outside = np.flatnonzero((columns < 0) | (columns >= n_columns))
+        if outside.size:
+            raise FileProblemError(
+                f"{self.path}, line {lines.number_of(outside[0])}: there is a column "
+                f"{columns[outside[0]] + base}, and the columns here go from {base} to "
+                f"{n_columns - 1 + base}; give a file with the same columns."
+            )
         shape = (len(lines.numbers), n_columns)
-        X = sp.csr_array((lines.pairs[1::2], columns, np.array(lines.starts)), shape=shape)
+        X = sp.csr_array((lines.values, columns, lines.starts), shape=shape)
         check_entries(X, self.path, lines.numbers, lambda j: str(j + base), "line")
         X.sort_indices()
         twice = np.flatnonzero(np.diff(X.indices) == 0) + 1
         if (twice := np.setdiff1d(twice, X.indptr)).size:
-            row = int(np.searchsorted(X.indptr, twice[0], "right")) - 1
             raise FileProblemError(
-                f"{self.path}, line {lines.numbers[row]}: column {X.indices[twice[0]] + base} is "
-                "there twice; add up its values."
+                f"{self.path}, line {lines.number_of(twice[0])}: column "
+                f"{X.indices[twice[0]] + base} is there twice; add up its values."
             )
         X.eliminate_zeros()
         return X
-
-    def _not_a_column(
-        self, lines: _Lines, columns: NDArray[np.int64], n_columns: int, base: int
-    ) -> str:
-        first = int(np.argmax((columns < 0) | (columns >= n_columns)))
-        row = int(np.searchsorted(lines.starts, first, "right")) - 1
-        return (
-            f"{self.path}, line {lines.numbers[row]}: there is a column {columns[first] + base}, "
-            f"and the columns here go from {base} to {n_columns - 1 + base}; give a file with the "
-            "same columns."
-        )
 
 
 def open_svmlight(path: Path, wanted: Wanted) -> SvmlightSource:
@@ -107,25 +95,18 @@ def open_svmlight(path: Path, wanted: Wanted) -> SvmlightSource:
     for lines in _read(path, 10_000):
         n_rows += len(lines.numbers)
         names |= names_of(lines.labels)
-        columns = lines.columns
-        smallest = int(columns.min(initial=smallest))
-        largest = int(columns.max(initial=largest))
+        smallest = int(lines.columns.min(initial=smallest))
+        largest = int(lines.columns.max(initial=largest))
     if not n_rows:
         raise FileProblemError(f"{path} has no rows; write lines 'label column:value ...'.")
     zero_based = smallest == 0
-    if like is not None and like.zero_based is not None:
-        zero_based = like.zero_based
     if like is not None:
+        zero_based = zero_based if like.zero_based is None else like.zero_based
         layout = replace(like, label=None, zero_based=zero_based)
     else:
         n_columns = largest + 1 if zero_based else largest
-        words = read_words(wanted.words, wanted.encoding) if wanted.words else None
+        words = read_words(wanted, path, n_columns, more=True)
         if words is not None:
-            if len(words) < n_columns:
-                raise FileProblemError(
-                    f"{wanted.words} has {len(words)} names, and {path} has {n_columns} columns; "
-                    "give one name a line for each."
-                )
             n_columns = len(words)
         if n_columns < 1:
             raise FileProblemError(f"{path} has no 'column:value' in any line; add some.")
@@ -146,10 +127,20 @@ def _marks_of_unlabeled(names: set[str]) -> frozenset[str]:
 
 def _read(path: Path, size: int) -> Iterator[_Lines]:
     """Yield the lines that hold something, at most ``size`` at once."""
-    numbers: list[int] = []
-    labels: list[Label] = []
-    starts = [0]
-    pairs = array("d")
+    records = _records(path)
+    while some := list(islice(records, size)):
+        numbers, labels, entries = zip(*some, strict=True)
+        starts = np.cumsum([0, *(len(pairs) // 2 for pairs in entries)])
+        pairs = np.concatenate(entries)
+        lines = _Lines(numbers, labels, starts, pairs[0::2], pairs[1::2])
+        too_far = np.flatnonzero(lines.columns > _LAST_COLUMN)  # for any matrix
+        if too_far.size:
+            raise FileProblemError(_not_svmlight(path, lines.number_of(too_far[0])))
+        yield lines
+
+
+def _records(path: Path) -> Iterator[tuple[int, Label, array[float]]]:
+    """Yield the number, the label, and columns and values in turn of each line."""
     with opened(path) as file:
         for number, line in enumerate(file, start=1):
             line = line.removeprefix(b"\xef\xbb\xbf").partition(b"#")[0].rstrip()
@@ -157,26 +148,10 @@ def _read(path: Path, size: int) -> Iterator[_Lines]:
                 continue
             try:
                 label, features = _split(line)
-                pairs.extend(map(float, features.replace(b":", b" ").split()))
+                pairs = array("d", map(float, features.replace(b":", b" ").split()))
             except ValueError as error:
                 raise FileProblemError(_not_svmlight(path, number)) from error
-            numbers.append(number)
-            labels.append(label)
-            starts.append(len(pairs) // 2)
-            if len(numbers) == size:
-                yield _checked(_Lines(numbers, labels, starts, np.array(pairs)), path)
-                numbers, labels, starts, pairs = [], [], [0], array("d")
-    if numbers:
-        yield _checked(_Lines(numbers, labels, starts, np.array(pairs)), path)
-
-
-def _checked(lines: _Lines, path: Path) -> _Lines:
-    """Return the lines, or raise if a column is too far out for any matrix."""
-    too_far = np.flatnonzero(lines.pairs[0::2] > _LAST_COLUMN)
-    if too_far.size:
-        row = int(np.searchsorted(lines.starts, too_far[0], "right")) - 1
-        raise FileProblemError(_not_svmlight(path, lines.numbers[row]))
-    return lines
+            yield number, label, pairs
 
 
 def _not_svmlight(path: Path, number: int) -> str:
