@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -36,17 +35,9 @@ from marginparts.estimators import (
     TransductiveSVM,
 )
 from marginparts.labels import encode_labels
-from marginparts.rivals.contest import (
-    LSA,
-    NAIVE_BAYES,
-    RIVALS,
-    SELF_TRAINING,
-    SPREADING,
-    best_setting,
-    hidden_values,
-    scores_of,
-)
+from marginparts.rivals import contest
 from marginparts.selection.folds import folds_of
+from marginparts.weighting import l2_log
 
 Labels = NDArray[np.int64]
 
@@ -99,16 +90,11 @@ Method = Callable[[Draw, int], tuple[Labels, int]]
 def tasks() -> list[Task]:
     """Return the two data sets, each with one preprocessing for all methods."""
     digits, docs = datasets.load_digits_49(), datasets.load_docstrings()
-    counts = sp.csr_array(docs.data)
-    counts.data = np.log1p(counts.data)
-    c = len(docs.target_names)
+    title = f"Docstrings of {len(docs.target_names)} subpackages"
     return [
         Task("digits", "Handwritten 4 v 9", digits.data, digits.target, 0.03, 16, 8),
-        Task(
-            "docstrings", f"Docstrings of {c} subpackages", normalize(counts), docs.target, 0.05,
-            32, 3,
-        ),
-    ]  # fmt: skip
+        Task("docstrings", title, l2_log(docs.data), docs.target, 0.05, 32, 3),
+    ]
 
 
 def draw(task: Task, seed: int) -> Draw:
@@ -177,38 +163,25 @@ def _raw_tsvm(data: Draw, r: int) -> tuple[Labels, int]:
     return svm.predict(data.X_test), data.X.shape[1]
 
 
-def _through(transformer: Any, data: Draw, *, labels: bool) -> tuple[Labels, int]:
+def _through(make: Any, labels: bool, data: Draw, r: int) -> tuple[Labels, int]:
     """Reduce with a transformer fitted on all samples, then train an SVM on unit codes."""
-    transformer.fit(data.X, data.y if labels else None)
+    transformer = make(r, random_state=data.seed).fit(data.X, data.y if labels else None)
     known = data.y >= 0
     Z, Z_test = (normalize(transformer.transform(X)) for X in (data.X[known], data.X_test))
     return _svm(Z, data.y[known], data.seed).predict(Z_test), Z.shape[1]
 
 
-def _pca(data: Draw, r: int) -> tuple[Labels, int]:
-    return _through(PCA(r, svd_solver="arpack", random_state=data.seed), data, labels=False)
+_PCA = partial(PCA, svd_solver="arpack")
 
 
 def _lda(data: Draw, r: int) -> tuple[Labels, int]:
     # LDA uses the labeled samples alone; it needs fewer features than samples, hence the PCA
     known = data.y >= 0
     n_features = max(1, min(int(known.sum()) // 2, data.X.shape[1] - 1))
-    reduce = PCA(n_features, svd_solver="arpack", random_state=data.seed)
+    reduce = _PCA(n_features, random_state=data.seed)
     lda = make_pipeline(reduce, LinearDiscriminantAnalysis()).fit(data.X[known], data.y[known])
     Z, Z_test = lda.transform(data.X[known]), lda.transform(data.X_test)
     return _svm(Z, data.y[known], data.seed).predict(Z_test), Z.shape[1]
-
-
-def _nmf(data: Draw, r: int) -> tuple[Labels, int]:
-    return _through(NMFAlpha(r, lam=0.0, random_state=data.seed), data, labels=False)
-
-
-def _lee(data: Draw, r: int) -> tuple[Labels, int]:
-    return _through(SemiSupervisedNMF(r, random_state=data.seed), data, labels=True)
-
-
-def _liu_wu(data: Draw, r: int) -> tuple[Labels, int]:
-    return _through(ConstrainedNMF(r, random_state=data.seed), data, labels=True)
 
 
 def _nmf_alpha(data: Draw, r: int) -> tuple[Labels, int]:
@@ -218,29 +191,29 @@ def _nmf_alpha(data: Draw, r: int) -> tuple[Labels, int]:
 
 def _rival(name: str, data: Draw, r: int) -> tuple[Labels, int]:
     """Let a rival choose its settings on the labeled samples, as the others do, and predict."""
-    rival = next(each for each in RIVALS if each.name == name)
+    rival = next(each for each in contest.RIVALS if each.name == name)
     labels = encode_labels(data.y, len(data.y))
     folds = folds_of(labels, data.seed, 2)
-    said = hidden_values(rival, data.X, labels, folds, data.seed)
-    setting = best_setting(scores_of(folds, said))
+    said = contest.hidden_values(rival, data.X, labels, folds, data.seed)
+    setting = contest.best_setting(contest.scores_of(folds, said))
     prepared = rival.prepare(data.X, [data.X_test], data.seed)
     (values,) = rival.values(prepared, labels, setting)
     codes = values[:, 0] > 0 if values.shape[1] == 1 else values.argmax(axis=1)
-    used = min(setting[0], data.X.shape[1] - 1) if name == LSA else data.X.shape[1]
+    used = min(setting[0], data.X.shape[1] - 1) if name == contest.LSA else data.X.shape[1]
     return labels.classes[codes.astype(np.intp)], used
 
 
 METHODS: dict[str, Method] = {
     "raw SVM": _raw_svm,
     "raw TSVM": _raw_tsvm,
-    "self-training": partial(_rival, SELF_TRAINING),
-    "naive Bayes, EM": partial(_rival, NAIVE_BAYES),
-    "label spreading": partial(_rival, SPREADING),
-    "LSA": partial(_rival, LSA),
-    "PCA": _pca,
+    "self-training": partial(_rival, contest.SELF_TRAINING),
+    "naive Bayes, EM": partial(_rival, contest.NAIVE_BAYES),
+    "label spreading": partial(_rival, contest.SPREADING),
+    "LSA": partial(_rival, contest.LSA),
+    "PCA": partial(_through, _PCA, False),
     "LDA": _lda,
-    "NMF": _nmf,
-    "Lee et al. 2010": _lee,
-    "Liu & Wu 2010": _liu_wu,
+    "NMF": partial(_through, partial(NMFAlpha, lam=0.0), False),
+    "Lee et al. 2010": partial(_through, SemiSupervisedNMF, True),
+    "Liu & Wu 2010": partial(_through, ConstrainedNMF, True),
     "NMF-alpha": _nmf_alpha,
 }

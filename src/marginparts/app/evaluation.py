@@ -14,23 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from marginparts import selection
 from marginparts._types import Array, Callback, Data
 from marginparts.backends import Backend
 from marginparts.labels import ClassWeight, Labels
 from marginparts.rivals.contest import RIVALS, best_setting, hidden_values, scores_of
-from marginparts.selection import (
-    C_GRID,
-    DEFAULT,
-    MAP_GRID,
-    NORMALIZE_GRID,
-    Choice,
-    Setting,
-    best_of,
-    codes_by_map,
-    enough_rows,
-    honest_scores,
-    standard_error,
-)
+from marginparts.selection import C_GRID, DEFAULT, Choice, Setting
 from marginparts.selection.folds import Fold, enough_labels, folds_of
 from marginparts.solve.factorize import factorize, start_from
 
@@ -65,16 +54,8 @@ def compare(
 ) -> list[Rated]:
     """Score what was chosen against a linear SVM on the inputs, plain NMF and other rivals.
 
-    Parameters
-    ----------
-    X : (n, d) trusted data
-    labels : Labels
-    choice : Choice
-        Made on the same data with the same seed and folds.
-    class_weight, scoring, thresholds, backend, seed, n_splits : see `choose`
-        As for the choice.
-    callback : callable or None
-        Called during the plain factorization; a true answer ends it.
+    The choice was made on the same trusted data with the same seed and folds, and the options are
+    those of `choose`. The callback is called during the plain factorization; a true answer ends it.
 
     Returns
     -------
@@ -90,10 +71,10 @@ def compare(
     folds = folds[: len(choice.scores[choice.best])]
     labeled = X[np.flatnonzero(labels.labeled)]
     rank = choice.best.n_components
-    rows = enough_rows(labels, seed)
+    rows = selection.enough_rows(labels, seed)
     H, V = start_from("random", X[rows], rank, seed)
     plain = factorize(X[rows], H, V, max_iter=100, tol=1e-3, backend=backend, callback=callback)
-    maps = codes_by_map(labeled, plain.V, MAP_GRID, backend)
+    maps = selection.codes_by_map(labeled, plain.V, selection.MAP_GRID, backend)
     on_inputs = {DEFAULT: labeled}
     on_parts = {DEFAULT._replace(map_iter=n): Z for n, Z in maps.items()}
     return [
@@ -108,14 +89,12 @@ def _others(X: Data, labels: Labels, folds: list[Fold], thresholds: bool, seed: 
     """Score the other rivals that suit the data, on all labeled rows and some unlabeled ones."""
     if labels.labeled.sum() > _FEW_LABELS:
         return []
-    rows = enough_rows(labels, seed, _FEW_ROWS)
+    rows = selection.enough_rows(labels, seed, _FEW_ROWS)
     few, known = X[rows], labels.take(rows)
-    moved = [
-        fold._replace(
-            labels=known, left=fold.left.take(rows), hidden=np.searchsorted(rows, fold.hidden)
-        )
-        for fold in folds
-    ]
+    moved = []
+    for fold in folds:
+        hidden = np.searchsorted(rows, fold.hidden)
+        moved.append(fold._replace(labels=known, left=fold.left.take(rows), hidden=hidden))
     rated = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a setting that is hard to train shows in its score
@@ -136,9 +115,9 @@ def _rated(
     """Score an SVM: the rule of `selection` chooses input and cost."""
     values = {
         setting._replace(C=C, normalize=n): [fold.values(Z, C, normalize=n) for fold in folds]
-        for (setting, Z), C, n in product(inputs.items(), costs, NORMALIZE_GRID)
+        for (setting, Z), C, n in product(inputs.items(), costs, selection.NORMALIZE_GRID)
     }
-    return _honest(name, folds, values, best_of, thresholds)
+    return _honest(name, folds, values, selection.best_of, thresholds)
 
 
 def _honest(
@@ -154,6 +133,6 @@ def _honest(
     def pick(some: list[int]) -> Any:
         return choose({setting: [own[k] for k in some] for setting, own in scores.items()})
 
-    found = honest_scores(folds, pick, lambda s, k: values[s][k], thresholds=thresholds)
+    found = selection.honest_scores(folds, pick, lambda s, k: values[s][k], thresholds=thresholds)
     found = found or scores[pick([0])]  # of a single fold nothing honest can be said
-    return Rated(name, float(np.mean(found)), standard_error(found))
+    return Rated(name, float(np.mean(found)), selection.standard_error(found))

@@ -8,6 +8,7 @@ the intercept: nothing is approximated.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,18 +44,20 @@ def flat(row: Data) -> Array:
     return np.asarray(dense, dtype=np.float64).ravel()
 
 
+def picture(row: Data) -> str:
+    """Return pixels as base64 of bytes, 255 for the largest."""
+    pixels = flat(row)
+    ink = np.rint(255 * np.maximum(pixels, 0) / max(pixels.max(initial=0), 1e-12))
+    return base64.b64encode(ink.astype(np.uint8).tobytes()).decode("ascii")
+
+
 def distinctive(components: Array, shares: Sequence[float] | None = None) -> Array:
     """Weigh the features of parts by how much they tell the parts from all parts together.
 
     A feature that is large in every part says nothing about one of them. Its weight is its term in
     the divergence of the part from the mean of all parts, ``v log(v / mean)``, or 0 where negative.
 
-    Parameters
-    ----------
-    components : (r, d) array
-        Parts that sum to one.
-    shares : (r,) array-like or None
-        How much of the data each part explains, for the mean.
+    Parts (r, d) sum to one; ``shares`` (r,) say how much of the data each explains, for the mean.
     """
     V = np.asarray(components, dtype=np.float64)
     weights = np.full(len(V), 1 / len(V)) if shares is None else np.asarray(shares)
@@ -66,20 +69,10 @@ def distinctive(components: Array, shares: Sequence[float] | None = None) -> Arr
 def contributions(
     classifier: NMFAlphaClassifier, X: Data, questions: NDArray[np.intp]
 ) -> sp.csr_array:
-    """Share out decision values among the features.
+    """Share out decision values among the features of trusted rows (n, d).
 
-    Parameters
-    ----------
-    classifier : NMFAlphaClassifier
-        Fitted.
-    X : (n, d) trusted array or CSR
-    questions : (n,) array of int
-        The decision value to explain for each sample, a column of `coef_`'s transpose.
-
-    Returns
-    -------
-    (n, d) CSR array
-        Rows sum to the decision values less the intercepts.
+    ``questions`` (n,) are the decision values to explain, rows of ``coef_``. The rows (n, d) that
+    are returned sum to the decision values less the intercepts.
     """
     X = sp.csr_array(X, dtype=np.float64)
     # each nonzero meets every part: a few rows at a time
@@ -102,8 +95,12 @@ def _contributions(
         before, H = np.ones((X.shape[0], V.shape[1])), map_rows_each(X, V, [1], parts.backend)[0]
     root = parts.gram_root_
     head = classifier.head_
+    # what the classifier divides each code by: its own length, or one number for all
+    lengths = np.linalg.norm(H @ root, axis=1)
+    sizes = lengths if head.size is None else np.full(len(H), head.size)
+    inverse = inverse_or_zero(sizes, np.dtype(np.float64))
     # the decision value is h . pull, up to the intercept
-    pull = (root @ head.coef[questions].T).T * _inverse_sizes(H @ root, head.size)[:, None]
+    pull = (root @ head.coef[questions].T).T * inverse[:, None]
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     shares = V[X.indices] * before[rows]
     explained = inverse_or_zero(shares.sum(axis=1), np.dtype(np.float64))
@@ -112,27 +109,12 @@ def _contributions(
 
 
 def part_weights(classifier: NMFAlphaClassifier) -> Array:
-    """Return what a sample made of one part alone would score, less the intercept.
+    """Return what a sample made of one part alone would score (r, c), less the intercept.
 
-    Parameters
-    ----------
-    classifier : NMFAlphaClassifier
-        Fitted.
-
-    Returns
-    -------
-    (r, c) array
-        One column a class; with two classes the first is the second one's negative.
+    One column a class; with two classes the first is the second one's negative.
     """
     root = classifier.parts_.gram_root_.astype(np.float64)
     lengths = inverse_or_zero(np.linalg.norm(root, axis=1), root.dtype)
     weights = (root * lengths[:, None]) @ classifier.head_.coef.T
     two = not classifier.multilabel_ and weights.shape[1] == 1
     return np.hstack([-weights, weights]) if two else np.asarray(weights)
-
-
-def _inverse_sizes(Z: Array, size: float | None) -> Array:
-    """Return one over what the classifier divides each code by."""
-    if size is not None:
-        return np.full(len(Z), 1 / size)
-    return inverse_or_zero(np.linalg.norm(Z, axis=1), np.dtype(np.float64))

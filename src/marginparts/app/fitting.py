@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Array, Callback, Data, PathStep, Stop
+from marginparts._types import Callback, Data, PathStep, Stop
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
@@ -161,9 +161,8 @@ def fit_file(
         path, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
         encoding=encoding,
     )  # fmt: skip
-    return fit_model(
-        _prepared(source, wanted, on_stage), wanted, callback=callback, on_stage=on_stage
-    )
+    prepared = _prepared(source, wanted, on_stage)
+    return fit_model(prepared, wanted, callback=callback, on_stage=on_stage)
 
 
 def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prepared:
@@ -208,9 +207,12 @@ def fit_model(
     path = []
     if options.keep_path:
         on_stage("following lam")
-        whole = data.layout.image_shape is not None
-        steps = classifier.parts_.path(data.X, PATH, callback=_in_stage(callback, "following lam"))
-        path = [PathStep(step.lam, _kept(step.components, whole)) for step in steps]
+        path = classifier.parts_.path(data.X, PATH, callback=_in_stage(callback, "following lam"))
+        if data.layout.image_shape is None:
+            path = [
+                PathStep(step.lam, largest_entries(distinctive(step.components), _PATH_ENTRIES))
+                for step in path
+            ]
     card = Card(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
         label_counts=[len(labels.members(k)) for k in range(len(labels.classes))],
@@ -230,8 +232,7 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
         options.n_components, lam=options.lam, C=options.C,
         class_weight=options.class_weight, scoring=options.scoring,
         max_iter=options.max_iter, backend=options.backend, random_state=options.random_state,
-        callback=callback,
-        checkpoint=kept,
+        callback=callback, checkpoint=kept,
     )  # fmt: skip
     with warnings.catch_warnings():
         # labels with a single example are what this is for, and the card says what they lack
@@ -258,7 +259,3 @@ def _shares(classifier: NMFAlphaCV, X: Data, most: int = 20_000) -> list[float]:
     rows = np.random.default_rng(0).permutation(X.shape[0])[:most]
     mass = classifier.parts_._coefficients(X[np.sort(rows)]).sum(axis=0, dtype=np.float64)
     return [float(share) for share in mass / max(mass.sum(), 1e-300)]
-
-
-def _kept(components: Array, whole: bool) -> Any:
-    return components if whole else largest_entries(distinctive(components), _PATH_ENTRIES)

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import (
+    ENGLISH_STOP_WORDS,
+    CountVectorizer,
+    strip_accents_unicode,
+)
 
 from marginparts._types import Array, Data
 from marginparts.files.atomic import problems_with
@@ -84,7 +89,7 @@ class MatrixPreparation:
 
     names: list[str] | None = None
     weighting: str = "counts"
-    idf: NDArray[np.float32] | None = field(default=None)
+    idf: NDArray[np.float32] | None = None
 
     def apply(self, rows: Data) -> Data:
         """Return the rows as they are factorized."""
@@ -104,25 +109,10 @@ def prepare_texts(
     ngrams: tuple[int, int] = (1, 1),
     weighting: str = "l2-log",
 ) -> tuple[TextPreparation, sp.csr_array]:
-    """Find the words of texts.
+    """Find the words of texts, and prepare these.
 
-    Parameters
-    ----------
-    texts : sequence of str
-    min_df : int
-        Texts that must have a word.
-    max_df : float
-        The largest share of the texts that may have it.
-    stop_words : sequence of str
-        Words to leave out.
-    ngrams : (int, int)
-    weighting : {"counts", "l2-log", "tf-idf"}
-
-    Returns
-    -------
-    preparation : TextPreparation
-    X : (n, d) CSR array
-        The texts, prepared.
+    Words must be in ``min_df`` texts and may be in a share ``max_df`` of them; ``stop_words`` are
+    left out.
 
     Examples
     --------
@@ -132,10 +122,11 @@ def prepare_texts(
     >>> X.shape
     (3, 2)
     """
+    # as the counter sees words: in lower case, without accents
+    left_out = [strip_accents_unicode(word.strip().lower()) for word in stop_words if word.strip()]
     counter = _counter(
-        ngrams, min_df=min_df, max_df=max_df, stop_words=_folded(stop_words) or None,
-        max_features=_MOST_WORDS,
-    )  # fmt: skip
+        ngrams, min_df=min_df, max_df=max_df, stop_words=left_out or None, max_features=_MOST_WORDS
+    )
     try:
         counts = sp.csr_array(counter.fit_transform(texts))
     except ValueError as error:  # scikit-learn's word for "nothing is left"
@@ -152,15 +143,10 @@ def prepare_texts(
 def prepare_matrix(
     X: Data, names: Sequence[str] | None = None, weighting: str = "auto"
 ) -> tuple[MatrixPreparation, Data]:
-    """Choose a weighting for a matrix, and apply it.
+    """Choose a weighting for a matrix (n, d), and apply it.
 
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-    names : sequence of str or None
-    weighting : {"auto", "counts", "l2-log", "tf-idf"}
-        ``"auto"`` is ``"l2-log"`` for counts (whole numbers, of which some are larger than 1) in a
-        sparse matrix, and leaves all else as it is.
+    ``"auto"`` is ``"l2-log"`` for counts (whole numbers, of which some are larger than 1) in a
+    sparse matrix, and leaves all else as it is.
     """
     if weighting == "auto":
         weighting = "l2-log" if _are_counts(X) else "counts"
@@ -179,13 +165,9 @@ def check_weighting(name: str) -> None:
 
 def stop_words_from(what: str | os.PathLike[str] | Sequence[str] | None) -> Sequence[str]:
     """Return words to leave out: those given, a known list, or the words of a file."""
-    if isinstance(what, os.PathLike):
-        what = os.fspath(what)
-    if what is None or not isinstance(what, str):
+    if not isinstance(what, str | os.PathLike):
         return what or ()
     if what == "english":
-        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
         return sorted(ENGLISH_STOP_WORDS)
     if not Path(what).exists():
         raise PreparationError(
@@ -206,19 +188,10 @@ def _are_counts(X: Data) -> bool:
 
 def _counter(ngrams: tuple[int, int], **options: Any) -> Any:
     """Return what counts words: one way for all texts, so that a model can be read anywhere."""
-    from sklearn.feature_extraction.text import CountVectorizer
-
     return CountVectorizer(
         lowercase=True, strip_accents="unicode", token_pattern=r"(?u)\b\w\w+\b",
         ngram_range=tuple(ngrams), dtype=np.float32, **options,
     )  # fmt: skip
-
-
-def _folded(stop_words: Sequence[str]) -> list[str]:
-    """Return stop words as the counter sees words: in lower case, without accents."""
-    from sklearn.feature_extraction.text import strip_accents_unicode
-
-    return [strip_accents_unicode(word.strip().lower()) for word in stop_words if word.strip()]
 
 
 def _weigh(X: Data, weighting: str, idf: Array | None) -> Data:

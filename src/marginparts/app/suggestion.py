@@ -26,20 +26,9 @@ class Suggestion(NamedTuple):
 def suggest(model: Model, batches: Iterable[Batch], n: int) -> list[Suggestion]:
     """Return the unlabeled samples that would teach most.
 
-    The least sure samples of each part come first, one a part in turn: twenty samples that are
-    doubtful for the same reason teach little more than one.
-
-    Parameters
-    ----------
-    model : Model
-    batches : iterable of Batch
-        Rows that have a label are passed over, and so are empty ones.
-    n : int
-
-    Returns
-    -------
-    list of Suggestion
-        At most n, the least sure of all first.
+    Rows that have a label, and empty ones, are passed over. The least sure samples of each part
+    come first, one a part in turn, the least sure of all first: twenty samples that are doubtful
+    for the same reason teach little more than one.
     """
     by_part: dict[int, list[Suggestion]] = defaultdict(list)
     before = 0

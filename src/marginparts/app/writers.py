@@ -9,26 +9,19 @@ import math
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 
+from marginparts._types import Array
 from marginparts.files.atomic import FileProblemError, written_beside
 
 #: The formats that can be written, by the endings of files' names.
 TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 ARRAYS = (".npz",)
-
-
-class TableWriter(Protocol):
-    """Takes columns of equal length, the same ones each time."""
-
-    def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Add rows."""
-        ...
 
 
 def check_ending(path: Path, endings: Sequence[str]) -> None:
@@ -41,21 +34,13 @@ def check_ending(path: Path, endings: Sequence[str]) -> None:
 
 @contextmanager
 def open_table_writer(
-    path: Path | None, *, separator: str = ";", as_json: bool = False
-) -> Iterator[TableWriter]:
+    path: Path | None, separator: str = ";", *, as_json: bool = False
+) -> Iterator[_Delimited | _JSONLines | _Parquet]:
     """Open a table to write to; its format is known by the ending of its name.
 
-    Parameters
-    ----------
-    path : Path or None
-        None writes to the standard output: CSV, or JSON lines with ``as_json``.
-    separator : str
-        Put between the values of a cell that has several, where the format has no lists.
-    as_json : bool
-
-    Yields
-    ------
-    TableWriter
+    Without a path it is the standard output: CSV, or JSON lines. The separator is put between the
+    values of a cell that has several, where the format has no lists. What is yielded takes columns
+    of equal length, the same ones each time.
     """
     if path is None:
         yield _JSONLines(sys.stdout) if as_json else _Delimited(sys.stdout, ",", separator)
@@ -171,15 +156,11 @@ class _Parquet:
 
 
 @contextmanager
-def open_array_writer(path: Path, name: str, n_columns: int) -> Iterator[Any]:
+def open_array_writer(path: Path, name: str, n_columns: int) -> Iterator[Callable[[Array], object]]:
     """Open an ``.npz`` file for one array whose number of rows is not known yet.
 
-    Rows are kept in a file beside it until their number is known: memory stays small.
-
-    Yields
-    ------
-    callable
-        Takes rows (m, n_columns) of float32.
+    What is yielded takes rows (m, n_columns). They are kept in a file beside it until their number
+    is known: memory stays small.
     """
     check_ending(path, ARRAYS)
     with written_beside(path) as file, tempfile.TemporaryFile(dir=path.parent) as raw:

@@ -6,26 +6,32 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 from rich.progress import TimeRemainingColumn as TimeLeft
+from rich.table import Table
 
 if TYPE_CHECKING:
     from marginparts.app.model import Model
     from marginparts.app.readers import Batch, SampleSource
 
+
+def option(flag: str, metavar: str | None, text: str, **more: Any) -> Any:
+    """Return an option of a command."""
+    return typer.Option(flag, metavar=metavar, help=text, **more)
+
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, for scripts.")]
-Encoding = Annotated[
-    str, typer.Option("--encoding", metavar="NAME", help="The encoding of text files.")
-]
+Encoding = Annotated[str, option("--encoding", "NAME", "The encoding of text files.")]
 
 #: Samples in memory at a time.
 BATCH = 5_000
@@ -77,6 +83,20 @@ def show(text: str, *, quiet: bool = False) -> None:
     """Print words for people, wrapped to the terminal; a path in them stays whole in a pipe."""
     if not quiet:
         Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(text, markup=False)
+
+
+def table(
+    *headings: str, right: Container[str] = (), wrap: Container[str] = (), title: str | None = None
+) -> Table:
+    """Return a table without lines; some columns stand to the right, and some may be wrapped."""
+    found = Table(
+        title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),
+        show_edge=False,
+    )  # fmt: skip
+    for name in headings:
+        side: Literal["left", "right"] = "right" if name in right else "left"
+        found.add_column(name, justify=side, no_wrap=name not in wrap)
+    return found
 
 
 def print_json(found: Any) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
+
+from marginparts.commands._console import table as plain_table
 
 if TYPE_CHECKING:
     from marginparts.experiments.plan import Study
@@ -72,12 +73,19 @@ def present(
         _draw(found, target)
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say in one sentence why a file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotError(f"{path} cannot be written: {error.strerror}.") from error
+
+
 def _write(found: Results, name: str, table: Any) -> None:
     """Write a table, and say where."""
-    try:
+    with writing(found.place / name):
         typer.echo(f"Written to {found.write(name, table)}")
-    except OSError as error:
-        raise CannotError(f"{found.place / name} cannot be written: {error.strerror}.") from error
 
 
 def _into_page(page: Path | None, **contents: str) -> None:
@@ -87,31 +95,22 @@ def _into_page(page: Path | None, **contents: str) -> None:
     if page is None:
         return
     try:
-        text = page.read_text("utf-8")
-        for name, content in contents.items():
-            text = replaced(text, name, content)
-        page.write_text(text, "utf-8")
-    except OSError as error:
-        raise CannotError(f"{page} cannot be written: {error.strerror}.") from error
+        with writing(page):
+            text = page.read_text("utf-8")
+            for name, content in contents.items():
+                text = replaced(text, name, content)
+            page.write_text(text, "utf-8")
     except ValueError as error:
         raise CannotError(f"{page}: {error}") from error
     typer.echo(f"Put into {page}")
 
 
-def _plain_table(title: str) -> Table:
-    return Table(
-        title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False,
-        title_justify="left",
-    )  # fmt: skip
-
-
 def _show_table1() -> None:
     from marginparts.experiments.tables import table1
 
-    table = _plain_table("Table 1: composition of the data sets")
-    for k, heading in enumerate(("data", "kind", "training", "validation", "test", "columns",
-                                 "classes")):  # fmt: skip
-        table.add_column(heading, justify="left" if k < 2 else "right", no_wrap=True)
+    numbers = ("training", "validation", "test", "columns", "classes")
+    title = "Table 1: composition of the data sets"
+    table = plain_table("data", "kind", *numbers, right=numbers, title=title)
     for row in table1():
         table.add_row(*map(str, row.values()))
     Console().print(table)
@@ -154,9 +153,8 @@ def _show_edges(counts: dict[str, Any]) -> None:
     from marginparts.experiments.page import totals
     from marginparts.experiments.registry import title_of
 
-    shown = _plain_table("Choices at the end of what was tried")
-    for k, heading in enumerate(("data", "method", "parameter", "choices")):
-        shown.add_column(heading, justify="right" if k == 3 else "left", no_wrap=True)
+    headings, title = ("data", "method", "parameter"), "Choices at the end of what was tried"
+    shown = plain_table(*headings, "choices", right=["choices"], title=title)
     for name, methods in counts.items():
         for method, parameters in methods.items():
             for parameter, count in parameters.items():
@@ -174,10 +172,9 @@ def _show_scores(name: str, shares: dict[str, Any]) -> None:
     from marginparts.experiments.page import places
     from marginparts.experiments.registry import METHODS, title_of
 
-    shown = _plain_table(f"Table 2: {name}, score in % (in brackets: the paper's)")
-    shown.add_column("method", no_wrap=True)
-    for share in shares:
-        shown.add_column(f"{share} labels", justify="right", no_wrap=True)
+    columns = [f"{share} labels" for share in shares]
+    title = f"Table 2: {name}, score in % (in brackets: the paper's)"
+    shown = plain_table("method", *columns, right=columns, title=title)
     most = max(result["splits"] for row in shares.values() for result in row.values())
     methods = dict.fromkeys(method for row in shares.values() for method in row)
     # those of the paper as they are listed, then your own
@@ -206,10 +203,9 @@ def _show_ablations(found: Results, page: Path | None) -> None:
         _no_records(found, Target.ablation)
     table = ablation(records)
     for name, rows in table.items():
-        shown = _plain_table(f"Ablation on {name}, score in %")
-        shown.add_column("what is changed")
-        for heading in ("test", "against the paper's way"):
-            shown.add_column(heading, justify="right", no_wrap=True)
+        what, scores = "what is changed", ("test", "against the paper's way")
+        title = f"Ablation on {name}, score in %"
+        shown = plain_table(what, *scores, right=scores, wrap=[what], title=title)
         for row in rows:
             change, spread = row["change"], row["change_std"]
             against = "" if change is None else f"{change:+.1f} ± {spread:.1f}"
@@ -232,14 +228,14 @@ def _show_open_goal(found: Results, page: Path | None) -> None:
         [record for record in records if record["method"] not in WITHOUT_PARTS],
         [record for record in others if record["method"] in WITHOUT_PARTS],
     )
-    shown = _plain_table("Past the paper: score in %")
-    for k, heading in enumerate(("data", "labels", "ours", "parts", "best rival")):
-        shown.add_column(heading, justify="right" if k in (1, 2, 3) else "left", no_wrap=k < 4)
+    numbers, rival = ("labels", "ours", "parts"), "best rival"
+    title = "Past the paper: score in %"
+    shown = plain_table("data", *numbers, rival, right=numbers, wrap=[rival], title=title)
     for name, shares in table.items():
         for share, row in shares.items():
             best = row.get("best_rival")
-            rival = f"{_shown(best)} ({best['method']})" if best else "-"
-            shown.add_row(name, share, _shown(row), str(row["dims"]), rival)
+            against = f"{_shown(best)} ({best['method']})" if best else "-"
+            shown.add_row(name, share, _shown(row), str(row["dims"]), against)
     Console().print(shown)
     _write(found, "open_goal.json", table)
     _into_page(page, open_goal=open_goal_page(table))
@@ -252,25 +248,21 @@ def _draw(found: Results, target: Target) -> None:
     from marginparts.plots import save_figure
 
     path = found.place / f"{target.value}.png"
+    bases = found.place / "records" / "fig2.npz"
+    curves = [] if target is Target.fig2 else found.curves(studies_of(target))
+    if not (bases.exists() if target is Target.fig2 else curves):
+        _no_records(found, target)
     try:
-        if target is Target.fig2:
-            bases = found.place / "records" / "fig2.npz"
-            if not bases.exists():
-                _no_records(found, target)
-            figure = figures.figure2(load_bases(bases))
-        else:
-            curves = found.curves(studies_of(target))
-            if not curves:
-                _no_records(found, target)
-            if target is Target.fig3:
+        with writing(path):
+            if target is Target.fig2:
+                figure = figures.figure2(load_bases(bases))
+            elif target is Target.fig3:
                 figure = figures.figure3(curves, PREPARATION, also=found.methods)
             elif target is Target.fig4:
                 figure = figures.figure4(curves, PREPARATION)
             else:
                 figure = figures.figure5(curves, PREPARATION)
-        save_figure(figure, path)
+            save_figure(figure, path)
     except (ImportError, ValueError) as error:
         raise CannotError(str(error)) from error
-    except OSError as error:
-        raise CannotError(f"{path} cannot be written: {error.strerror}.") from error
     typer.echo(f"Drawn in {path}")

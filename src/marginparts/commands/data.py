@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import DownloadColumn, TaskID
-from rich.progress import Progress as Bars
-from rich.table import Table
 
-from marginparts.commands._console import bars, sentences
+from marginparts.commands._console import bars, option, sentences, table
 
 app = typer.Typer(
     help="The paper's data sets: list, fetch, and where they are.", no_args_is_help=True
 )
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        help="The folder of all data sets, else MARGINPARTS_DATA, else a cache folder.",
-        show_default=False,
-    ),
-]
+_FOLDER = "The folder of all data sets, else MARGINPARTS_DATA, else a cache folder."
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help=_FOLDER)]
 
 
 @app.command("list")
@@ -35,12 +25,8 @@ def list_data(data_dir: DataDir = None) -> None:
     from marginparts.datasets import PAPER_DATA, MissingDataError, data_folder
     from marginparts.datasets._catalog import find_files
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("name", no_wrap=True)
-    table.add_column("what it is")
-    for heading in ("train", "test", "columns", "classes"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("found in", no_wrap=True)
+    numbers = ("train", "test", "columns", "classes")
+    shown = table("name", "what it is", *numbers, "found in", right=numbers, wrap=["what it is"])
     for entry in PAPER_DATA.values():
         try:
             find_files(entry, data_dir)
@@ -48,8 +34,8 @@ def list_data(data_dir: DataDir = None) -> None:
         except MissingDataError:
             place = "not here"
         sizes = (entry.n_train + entry.n_validation, entry.n_test, entry.n_columns, entry.n_classes)
-        table.add_row(entry.name, entry.summary, *map(str, sizes), place)
-    Console().print(table)
+        shown.add_row(entry.name, entry.summary, *map(str, sizes), place)
+    Console().print(shown)
     # a path must not be broken into lines, so that it can be copied
     typer.echo(f"Looked in {data_folder(data_dir)}")
 
@@ -63,26 +49,21 @@ def fetch(
     """Download a data set, check it, and keep it in the data folder."""
     from marginparts import datasets
 
+    tasks: dict[str, TaskID] = {}
     try:
         with bars(DownloadColumn(), quiet=quiet) as shown:
-            folder = datasets.fetch(name, data_dir, _shown_in(shown))
+
+            def progress(file: str, done: int, total: int | None) -> None:
+                if file not in tasks:
+                    tasks[file] = shown.add_task(file, total=total)
+                shown.update(tasks[file], completed=done, total=total)
+
+            folder = datasets.fetch(name, data_dir, progress)
     except datasets.DataError as error:
         typer.echo(str(error), err=True)
         # 2 is what a wrong argument gives everywhere in the command
         raise typer.Exit(2 if isinstance(error, datasets.UnknownDataError) else 1) from error
     typer.echo(f"{name} is in {folder}")
-
-
-def _shown_in(bars: Bars) -> Callable[[str, int, int | None], None]:
-    """Return a callback that shows one bar a file."""
-    tasks: dict[str, TaskID] = {}
-
-    def show(file: str, done: int, total: int | None) -> None:
-        if file not in tasks:
-            tasks[file] = bars.add_task(file, total=total)
-        bars.update(tasks[file], completed=done, total=total)
-
-    return show
 
 
 @app.command()
@@ -98,10 +79,7 @@ def example(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .jsonl or .parquet file to write.")
     ],
-    every: Annotated[
-        int,
-        typer.Option("--every", metavar="N", min=1, help="Give every N-th text its label."),
-    ] = 10,
+    every: Annotated[int, option("--every", "N", "Give every N-th text its label.", min=1)] = 10,
 ) -> None:
     """Write a table of texts with a few labels, to try the other commands on.
 

@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING
 import typer
 from rich.progress import TextColumn
 
+from marginparts.commands import _console as console
 from marginparts.commands import _fit_options as options
-from marginparts.commands._console import (
-    AsJson,
-    Quiet,
-    bars,
-    print_json,
-    refuse,
-    refuse_same,
-    sentences,
-    show,
-    spoken_warnings,
-)
 
 if TYPE_CHECKING:
     from marginparts._types import Progress
@@ -69,9 +59,9 @@ def fit(
     stop_words: options.StopWords = None,
     ngrams: options.NGrams = 1,
     weighting: options.Weighting = "auto",
-    encoding: options.Encoding = "utf-8",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    encoding: console.Encoding = "utf-8",
+    as_json: console.AsJson = False,
+    quiet: console.Quiet = False,
 ) -> None:
     """Learn parts from a file in which a few samples have labels.
 
@@ -79,7 +69,7 @@ def fit(
     rest are chosen by cross-validation over the labeled samples. Ctrl-C ends the search, or the
     fit, and keeps the best so far. With --checkpoint a killed command goes on where it was.
     """
-    with sentences(), spoken_warnings():
+    with console.sentences(), console.spoken_warnings():
         from marginparts.app.fitting import fit_file
         from marginparts.app.model_file import save
 
@@ -122,7 +112,7 @@ def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
 
     path = out or Path(file.name.removesuffix(".gz")).with_suffix(".model")
     if checkpoint is not None:
-        refuse_same(file, checkpoint)
+        console.refuse_same(file, checkpoint)
         if checkpoint.resolve() == path.resolve():
             raise FileProblemError(f"{path} is to be the model; give --checkpoint another name.")
     goes_on = checkpoint is not None and checkpoint.exists()
@@ -130,7 +120,7 @@ def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
         raise FileProblemError(
             f"{path} is there already; say --out {path} to replace it, or give another name."
         )
-    refuse_same(file, path)
+    console.refuse_same(file, path)
     check_destination(path)
     return path
 
@@ -145,9 +135,10 @@ def _numbers(
         values = tuple(kind(part) for part in text.split(","))
     except ValueError:
         what = "whole numbers" if kind is int else "numbers"
-        refuse(f"{name} {text!r} is not understood: give 'auto', or {what} with commas between.")
+        how = f"give 'auto', or {what} with commas between"
+        console.refuse(f"{name} {text!r} is not understood: {how}.")
     if not all(least <= value < float("inf") for value in values):
-        refuse(f"{name} has a value that cannot be used; the least is {least:g}.")
+        console.refuse(f"{name} has a value that cannot be used; the least is {least:g}.")
     return values
 
 
@@ -157,15 +148,15 @@ def _check(class_weight: str | None, scoring: str | None, backend: str) -> None:
     from marginparts.scores import check_scoring
 
     if class_weight not in (None, "none", "balanced"):
-        refuse(f"--class-weight {class_weight!r} is unknown; it is none or balanced.")
+        console.refuse(f"--class-weight {class_weight!r} is unknown; it is none or balanced.")
     try:
         check_scoring(scoring)
     except ValueError as error:
-        refuse(f"--{error}")
+        console.refuse(f"--{error}")
     try:
         get_backend(backend)
     except (ValueError, ImportError) as error:
-        refuse(str(error))
+        console.refuse(str(error))
 
 
 #: What the stages of a fit are called on the screen.
@@ -194,7 +185,8 @@ def _watched(
     # two, as a key that is pressed twice by chance should not throw the work away
     signals = (signal.SIGINT, signal.SIGTERM) if kept else (signal.SIGINT,)
     interruption = Interruption(signals, patience=2)
-    with ExitStack() as stack, bars(TextColumn("{task.fields[loss]}"), quiet=quiet) as shown:
+    loss = TextColumn("{task.fields[loss]}")
+    with ExitStack() as stack, console.bars(loss, quiet=quiet) as shown:
         task = shown.add_task(first, total=None, loss="")
 
         def on_stage(stage: str) -> None:
@@ -225,7 +217,7 @@ def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
     """Say what happened."""
     card = model.card
     if as_json:
-        print_json(
+        console.print_json(
             {
                 "model": str(path), "samples": card.n_samples, "labeled": card.n_labeled,
                 "labels": dict(zip(model.class_names, card.label_counts, strict=True)),
@@ -236,12 +228,12 @@ def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
             }
         )  # fmt: skip
         return
-    show(summary(model), quiet=quiet)
+    console.show(summary(model), quiet=quiet)
     for note in notes(model):
-        show(note, quiet=quiet)
-    show(f"Written to {path}", quiet=quiet)
+        console.show(note, quiet=quiet)
+    console.show(f"Written to {path}", quiet=quiet)
     if sys.stdout.isatty():
-        show(f"Next: marginparts topics {path}, or marginparts report {path}", quiet=quiet)
+        console.show(f"Next: marginparts topics {path}, or marginparts report {path}", quiet=quiet)
 
 
 def notes(model: Model) -> list[str]:
@@ -253,13 +245,13 @@ def notes(model: Model) -> list[str]:
         some = ", ".join(single[:5]) + (", ..." if len(single) > 5 else "")
         found.append(f"Labels with a single example, which cannot be learned well: {some}.")
     if model.layout.label_sep is None and not model.multilabel:
-        for sign in (";", "|", ","):
-            if sum(sign in name for name in model.class_names) > len(model.class_names) / 3:
-                found.append(
-                    f"Many labels contain {sign!r}: if a cell holds several labels, say "
-                    f"--label-sep {sign!r}."
-                )
-                break
+        names = model.class_names
+        signs = (s for s in ";|," if sum(s in name for name in names) > len(names) / 3)
+        if sign := next(signs, None):
+            found.append(
+                f"Many labels contain {sign!r}: if a cell holds several labels, say "
+                f"--label-sep {sign!r}."
+            )
     return found
 
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from marginparts.commands._console import bars
-from marginparts.commands._reproduce_output import CannotError, Target, present, studies_of
+from marginparts.commands._console import bars, option
+from marginparts.commands._reproduce_output import CannotError, Target, present, studies_of, writing
 from marginparts.commands.data import DataDir
 
 if TYPE_CHECKING:
@@ -19,16 +19,9 @@ if TYPE_CHECKING:
     from marginparts.experiments.reproduce import Results
     from marginparts.experiments.store import Record
 
-
 #: The paper's own tables and figures.
 PAPER = (Target.table1, Target.table2, Target.fig2, Target.fig3, Target.fig4, Target.fig5)
 
-
-def _option(flag: str, metavar: str, text: str, **more: Any) -> Any:
-    return typer.Option(flag, metavar=metavar, help=text, **more)
-
-
-_NONE: dict[str, Any] = {"show_default": False}
 _WHAT = "table1, table2, fig2, fig3, fig4, fig5, ablation or open-goal; all for the paper's own."
 _OWN_METHOD = "One more method: a scikit-learn transformer as package.module:Class."
 _BACKEND = (
@@ -42,19 +35,15 @@ Quick = Annotated[bool, typer.Option("--quick", help="A small grid on one split,
 FromRecords = Annotated[
     bool, typer.Option("--show", help="From the records at hand, without computing.")
 ]
-DataSets = Annotated[
-    list[str] | None, _option("--data", "NAME", "Only this data set; may be repeated.", **_NONE)
-]
-OwnMethods = Annotated[list[str] | None, _option("--method", "CLASS", _OWN_METHOD, **_NONE)]
-Folder = Annotated[Path, _option("--results", "DIR", "The folder of records, tables and figures.")]
-BackendName = Annotated[str, _option("--backend", "NAME", _BACKEND)]
-Jobs = Annotated[int | None, _option("--jobs", "N", "Processes.", min=1, show_default="one a core")]
-Minutes = Annotated[float | None, _option("--minutes", "M", _MINUTES, min=0, **_NONE)]
-Page = Annotated[
-    Path | None,
-    _option("--page", "FILE", "Put the tables into this Markdown page too, between its marks.",
-            **_NONE),
-]  # fmt: skip
+_DATA = "Only this data set; may be repeated."
+DataSets = Annotated[list[str] | None, option("--data", "NAME", _DATA)]
+OwnMethods = Annotated[list[str] | None, option("--method", "CLASS", _OWN_METHOD)]
+Folder = Annotated[Path, option("--results", "DIR", "The folder of records, tables and figures.")]
+BackendName = Annotated[str, option("--backend", "NAME", _BACKEND)]
+Jobs = Annotated[int | None, option("--jobs", "N", "Processes.", min=1, show_default="one a core")]
+Minutes = Annotated[float | None, option("--minutes", "M", _MINUTES, min=0)]
+_PAGE = "Put the tables into this Markdown page too, between its marks."
+Page = Annotated[Path | None, option("--page", "FILE", _PAGE)]
 NoBars = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
@@ -209,8 +198,8 @@ def _compute_bases(found: Results, data: Sequence[str] | None) -> None:
     if path.exists() and [panel.lam for panel in load_bases(path).panels] == list(LAMS):
         return
     try:
-        save_bases(path, find_bases(found.data_dir, quick=found.quick))
+        bases = find_bases(found.data_dir, quick=found.quick)
     except DataError as error:
         raise CannotError(str(error)) from error
-    except OSError as error:
-        raise CannotError(f"{path} cannot be written: {error.strerror}.") from error
+    with writing(path):
+        save_bases(path, bases)

@@ -10,19 +10,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from marginparts.commands._console import (
-    AsJson,
-    Encoding,
-    ModelFile,
-    Quiet,
-    bars,
-    load_model,
-    print_json,
-    refuse_same,
-    sentences,
-    show,
-    watched,
-)
+from marginparts.commands import _console
+from marginparts.commands._console import AsJson, Encoding, ModelFile, Quiet, option, show
 
 if TYPE_CHECKING:
     from marginparts.app.model import Model
@@ -37,23 +26,19 @@ marginparts topics tickets.model --words 20 --json
 
 def topics(
     model: ModelFile,
-    words: Annotated[
-        int, typer.Option("--words", metavar="N", min=1, help="Words shown of a part.")
-    ] = 8,
-    parts: Annotated[
-        int, typer.Option("--parts", metavar="N", min=1, help="Parts shown of a label.")
-    ] = 3,
+    words: Annotated[int, option("--words", "N", "Words shown of a part.", min=1)] = 8,
+    parts: Annotated[int, option("--parts", "N", "Parts shown of a label.", min=1)] = 3,
     as_json: AsJson = False,
 ) -> None:
     """Show the parts that speak for each label, as their top words.
 
     The number before a part is what a sample made of that part alone would score for the label.
     """
-    with sentences():
-        fitted = load_model(model)
+    with _console.sentences():
+        fitted = _console.load_model(model)
         found = _topics(fitted, words, parts)
         if as_json:
-            print_json(found)
+            _console.print_json(found)
             return
         if fitted.layout.kind == "image":
             show(f"The parts of images are pictures: see them with marginparts report {model}")
@@ -116,21 +101,20 @@ def report(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]", show_default=False,
+            metavar="[FILE]",
             help="Samples of which the most certain and the most doubtful are shown.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="PAGE", help="Where to write the page.",
-            show_default="MODEL with the ending .html",
+        option(
+            "--out", "PAGE", "Where to write the page.", show_default="MODEL with the ending .html"
         ),
     ] = None,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
     quiet: Quiet = False,
-) -> None:  # fmt: skip
+) -> None:
     """Write one self-contained page that shows what was learned, to read or to send to a colleague.
 
     How good it is, the parts, which parts speak for which label, the margin, the loss, what was
@@ -141,19 +125,19 @@ def report(
     from marginparts.files.atomic import check_destination, written_beside
 
     page = out or model.with_suffix(".html").name
-    with sentences(), bars(quiet=quiet or as_json) as shown:
-        refuse_same(file, Path(page))
-        refuse_same(model, Path(page))
+    with _console.sentences(), _console.bars(quiet=quiet or as_json) as shown:
+        _console.refuse_same(file, Path(page))
+        _console.refuse_same(model, Path(page))
         check_destination(Path(page))
-        fitted = load_model(model)
+        fitted = _console.load_model(model)
         examples = None
         if file is not None:
             source = open_source(file, encoding=encoding, like=fitted.layout)
-            examples = find_examples(fitted, watched(source, shown, "looking through"))
+            examples = find_examples(fitted, _console.watched(source, shown, "looking through"))
         html = render(payload_of(fitted, examples))
         with written_beside(page, "w", encoding="utf-8") as target:
             target.write(html)
     if as_json:
-        print_json({"page": str(page), "bytes": len(html.encode("utf-8"))})
+        _console.print_json({"page": str(page), "bytes": len(html.encode("utf-8"))})
     else:
         show(f"Written to {page}", quiet=quiet)

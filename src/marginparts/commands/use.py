@@ -5,27 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text as RichText
 
-from marginparts.commands._console import (
-    AsJson,
-    Encoding,
-    ModelFile,
-    Quiet,
-    bars,
-    load_model,
-    print_json,
-    refuse_same,
-    sentences,
-    show,
-    watched,
-)
+from marginparts.commands import _console
+from marginparts.commands._console import AsJson, Encoding, ModelFile, Quiet, option, show
 
 if TYPE_CHECKING:
     from marginparts._types import Array
@@ -38,11 +27,11 @@ DataFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Samples, in any format that 'fit' takes.")
 ]
 Text = Annotated[
-    str | None,
-    typer.Option(
-        "--text", metavar="COLUMN", help="The column of texts.", show_default="as in the fit"
-    ),
+    str | None, option("--text", "COLUMN", "The column of texts.", show_default="as in the fit")
 ]
+
+
+_TABLE = ".csv, .tsv, .jsonl or .parquet file"
 
 
 @contextmanager
@@ -53,12 +42,12 @@ def _opened(
     """Open a model and a file like the one it was fitted to, with a bar over the rows."""
     from marginparts.app.readers import open_source
 
-    refuse_same(file, out)
-    refuse_same(model_path, out)
-    model = load_model(model_path)
+    _console.refuse_same(file, out)
+    _console.refuse_same(model_path, out)
+    model = _console.load_model(model_path)
     source = open_source(file, text=text, encoding=encoding, like=model.layout)
-    with bars(quiet=quiet) as shown:
-        yield model, watched(source, shown, doing)
+    with _console.bars(quiet=quiet) as shown:
+        yield model, _console.watched(source, shown, doing)
 
 
 PREDICT_EPILOG = """Examples:
@@ -75,11 +64,7 @@ def predict(
     model: ModelFile,
     file: DataFile,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="FILE", show_default="CSV on the screen",
-            help="A .csv, .tsv, .jsonl or .parquet file.",
-        ),
+        Path | None, option("--out", "FILE", f"A {_TABLE}.", show_default="CSV on the screen")
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Add the score and probability of every label.")
@@ -99,14 +84,12 @@ def predict(
     from marginparts.app.writers import open_table_writer
     from marginparts.commands._agreement import Agreement
 
+    silent = quiet or as_json or out is None
     with (
-        sentences(),
-        _opened(model, file, encoding, text, quiet or as_json or out is None, "labeling", out) as
-        (fitted, batches),
-        open_table_writer(
-            out, separator=fitted.layout.label_sep or ";", as_json=as_json
-        ) as writer,
-    ):  # fmt: skip
+        _console.sentences(),
+        _opened(model, file, encoding, text, silent, "labeling", out) as (fitted, batches),
+        open_table_writer(out, fitted.layout.label_sep or ";", as_json=as_json) as writer,
+    ):
         agreement, n, empty = Agreement(fitted.class_names, fitted.multilabel), 0, 0
         for batch in batches:
             decisions, values, blank = _decided(fitted, batch)
@@ -142,7 +125,7 @@ def _tell(
     metric = score_name(None, fitted.multilabel)
     if as_json:
         score = agreement.score() if agreement.n else None
-        print_json(
+        _console.print_json(
             {"out": str(out), "samples": n, "empty": empty, "with_label": agreement.n,
              "metric": metric, "agreement": score}
         )  # fmt: skip
@@ -196,11 +179,8 @@ def _beside(columns: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]
 
 def _free(name: str, taken: Container[str]) -> str:
     """Return a name that no column of the file has: what people wrote is never written over."""
-    number = 2
-    free = name
-    while free in taken:
-        free, number = f"{name} ({number})", number + 1
-    return free
+    names = chain([name], (f"{name} ({number})" for number in count(2)))
+    return next(free for free in names if free not in taken)
 
 
 TRANSFORM_EPILOG = """Examples:
@@ -214,13 +194,7 @@ marginparts transform tickets.model new.csv --out codes.parquet
 def transform(
     model: ModelFile,
     file: DataFile,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", metavar="FILE", help="A .csv, .tsv, .jsonl, .parquet or .npz file.",
-            show_default=False,
-        ),
-    ],
+    out: Annotated[Path, option("--out", "FILE", "A .csv, .tsv, .jsonl, .parquet or .npz file.")],
     text: Text = None,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
@@ -230,29 +204,23 @@ def transform(
 
     The .npz holds one array Z, with a row a sample. The other formats keep what identifies a row.
     """
-    from marginparts.app.writers import (
-        ARRAYS,
-        TABLES,
-        check_ending,
-        open_array_writer,
-        open_table_writer,
-    )
+    from marginparts.app import writers
 
     n = 0
     with (
-        sentences(),
+        _console.sentences(),
         _opened(model, file, encoding, text, quiet or as_json, "mapping", out) as (fitted, batches),
     ):
-        check_ending(out, (*TABLES, *ARRAYS))
+        writers.check_ending(out, (*writers.TABLES, *writers.ARRAYS))
         texts = text or fitted.layout.text  # long, and not what codes are for
-        if out.suffix.lower() in ARRAYS:
-            with open_array_writer(out, "Z", fitted.n_parts) as write:
+        if out.suffix.lower() in writers.ARRAYS:
+            with writers.open_array_writer(out, "Z", fitted.n_parts) as write:
                 for batch in batches:
                     Z = fitted.transform(batch.samples)
                     write(Z)
                     n += len(Z)
         else:
-            with open_table_writer(out) as writer:
+            with writers.open_table_writer(out) as writer:
                 for batch in batches:
                     Z = fitted.transform(batch.samples)
                     columns = {k: v for k, v in batch.columns.items() if k != texts}
@@ -260,7 +228,7 @@ def transform(
                     writer.write(_beside(columns, parts))
                     n += len(Z)
     if as_json:
-        print_json({"out": str(out), "samples": n, "parts": fitted.n_parts})
+        _console.print_json({"out": str(out), "samples": n, "parts": fitted.n_parts})
     else:
         show(f"{n} samples in {fitted.n_parts} parts, written to {out}", quiet=quiet)
 
@@ -276,13 +244,10 @@ marginparts next tickets.model tickets.csv -n 50 --out to_label.csv
 def suggest_next(
     model: ModelFile,
     file: DataFile,
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many.")] = 10,
+    n: Annotated[int, option("-n", "N", "How many.", min=1)] = 10,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", metavar="FILE", show_default="a table on the screen",
-            help="A .csv, .tsv, .jsonl or .parquet file to fill in.",
-        ),
+        option("--out", "FILE", f"A {_TABLE} to fill in.", show_default="a table on the screen"),
     ] = None,
     text: Text = None,
     encoding: Encoding = "utf-8",
@@ -298,21 +263,21 @@ def suggest_next(
     from marginparts.app.writers import TABLES, check_ending, open_table_writer
     from marginparts.files.atomic import FileProblemError
 
+    silent = quiet or as_json
     with (
-        sentences(),
-        _opened(model, file, encoding, text, quiet or as_json, "looking through", out) as
-        (fitted, batches),
-    ):  # fmt: skip
+        _console.sentences(),
+        _opened(model, file, encoding, text, silent, "looking through", out) as (fitted, batches),
+    ):
         if out is not None:
             check_ending(out, TABLES)
             if out.exists():  # perhaps with labels that someone has filled in
                 raise FileProblemError(f"{out} is there already; give --out another name.")
         found = suggest(fitted, batches, n)
         if out is not None and found:
-            with open_table_writer(out, separator=fitted.layout.label_sep or ";") as writer:
+            with open_table_writer(out, fitted.layout.label_sep or ";") as writer:
                 writer.write(_to_fill_in(found))
     if as_json:
-        print_json(
+        _console.print_json(
             [
                 {"row": s.row, "guess": s.guess, "margin": s.sureness, "part": s.part + 1,
                  "text": s.sample, "columns": s.columns}
@@ -342,27 +307,15 @@ def _to_fill_in(found: list[Suggestion]) -> dict[str, Any]:
 
 
 def _show_suggestions(found: list[Suggestion]) -> None:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("row", justify="right", no_wrap=True)
-    table.add_column("guess", max_width=24)
-    table.add_column("margin", justify="right", no_wrap=True)
-    table.add_column("part", justify="right", no_wrap=True)
-    table.add_column("sample", ratio=1, max_width=None)
+    numbers = {"row", "margin", "part"}
+    table = _console.table("row", "guess", "margin", "part", right=numbers, wrap={"guess"})
+    table.columns[1].max_width = 24
+    table.add_column("sample", ratio=1)
     for s in found:
         sample = s.sample if s.sample is not None else next(iter(s.columns.values()))
-        shown = _start_of(" ".join(str(sample).split()), 160)
+        shown = " ".join(str(sample).split())
+        if len(shown) > 160:  # cut between words
+            shown = shown[:160].rsplit(" ", 1)[0] + " ..."
         cells = (str(s.row), s.guess, f"{s.sureness:.2f}", str(s.part + 1), shown)
-        table.add_row(*map(_plain, cells))
+        table.add_row(*map(RichText, cells))  # as it is, brackets and all
     Console(highlight=False).print(table)
-
-
-def _start_of(text: str, most: int) -> str:
-    """Return the beginning of a text, cut between words."""
-    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " ..."
-
-
-def _plain(text: str) -> Any:
-    """Return text that is shown as it is, brackets and all."""
-    from rich.text import Text as RichText
-
-    return RichText(text)

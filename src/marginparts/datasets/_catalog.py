@@ -22,19 +22,8 @@ VARIABLE = "MARGINPARTS_DATA"
 class Entry:
     """What is known of a data set before it is read.
 
-    Attributes
-    ----------
-    name, summary : str
-    kind : {"binary", "multiway", "multilabel"}
-    n_train, n_validation, n_test : int
-        Examples, as in the paper's Table 1 for its three data sets.
-    n_columns, n_classes : int
-        Input dimensionality, and classes or labels.
-    folder : str
-        The subfolder of the data folder.
-    files : tuple of str
-        What it needs there. Text may also be stored plain, or compressed otherwise.
-    downloadable : bool
+    Numbers of examples are as in the paper's Table 1 for its three data sets. The files lie in a
+    subfolder of the data folder; text may also be stored plain, or compressed otherwise.
     """
 
     name: str
@@ -131,11 +120,8 @@ def data_folder(data_dir: Folder = None) -> Path:
     >>> data_folder("elsewhere").as_posix()
     'elsewhere'
     """
-    chosen = data_dir or os.environ.get(VARIABLE)
-    return Path(chosen).expanduser() if chosen else _cache_folder()
-
-
-def _cache_folder() -> Path:
+    if chosen := data_dir or os.environ.get(VARIABLE):
+        return Path(chosen).expanduser()
     if sys.platform == "win32":
         cache = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     else:
@@ -146,20 +132,18 @@ def _cache_folder() -> Path:
 def find_files(entry: Entry, data_dir: Folder = None) -> dict[str, Path]:
     """Return the path of every file of a data set, or say which one is missing."""
     folder = data_folder(data_dir) / entry.folder
-    found = {file: _locate(folder, file) for file in entry.files}
-    for file, path in found.items():
+    found = {}
+    for file in entry.files:
+        plain = file.removesuffix(".gz").removesuffix(".bz2")
+        # the file itself, or the same text plain or compressed otherwise
+        candidates = (folder / name for name in (file, plain, f"{plain}.gz", f"{plain}.bz2"))
+        path = next((path for path in candidates if path.is_file()), None)
         if path is None:
             raise MissingDataError(
                 f"{entry.name} needs {file}, which is not in {folder}: {remedy(entry, data_dir)}."
             )
-    return {file: path for file, path in found.items() if path is not None}
-
-
-def _locate(folder: Path, file: str) -> Path | None:
-    """Return the file itself, or the same text plain or compressed otherwise."""
-    plain = file.removesuffix(".gz").removesuffix(".bz2")
-    candidates = (folder / name for name in (file, plain, f"{plain}.gz", f"{plain}.bz2"))
-    return next((path for path in candidates if path.is_file()), None)
+        found[file] = path
+    return found
 
 
 def remedy(entry: Entry, data_dir: Folder = None) -> str:

@@ -81,19 +81,8 @@ def read_npy(path: Path) -> NDArray[np.int64]:
 def read_multilabel_svmlight(path: Path, n_labels: int) -> tuple[Any, NDArray[np.int64]]:
     """Read lines ``label,label,... column:value ...``, with labels from 0 and columns from 1.
 
-    Parameters
-    ----------
-    path : Path
-        Plain text, ``.gz`` or ``.bz2``.
-    n_labels : int
-        The number c of labels. A line may have none.
-
-    Returns
-    -------
-    X : (n, d) CSR array, float32
-        d is the last column that occurs.
-    Y : (n, c) int array
-        The indicator of the labels.
+    Returns X (n, d), where d is the last column that occurs, and the indicator Y (n, n_labels). A
+    line may have no label.
     """
     from sklearn.datasets import load_svmlight_file
 

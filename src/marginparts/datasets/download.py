@@ -15,6 +15,7 @@ import os
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,16 +39,10 @@ _TIMEOUT = 30.0  # seconds without a byte
 
 @dataclass(frozen=True)
 class Download:
-    """A file to download.
+    """A file to download, and its mirrors, tried in this order.
 
-    Attributes
-    ----------
-    file : str
-    urls : tuple of str
-        Mirrors, tried in this order.
-    accept : callable
-        Takes the downloaded file and returns the files to keep, which lie beside it or are the
-        file itself. Raises what is in ``UNREADABLE`` if it is not what was published.
+    ``accept`` takes the downloaded file and returns the files to keep, which lie beside it or are
+    the file itself. It raises what is in ``UNREADABLE`` if it is not what was published.
     """
 
     file: str
@@ -93,7 +88,8 @@ def fetch(name: str, data_dir: Folder = None, progress: OnBytes | None = None) -
     if not entry.downloadable:
         files = ", ".join(entry.files)
         raise DownloadError(f"{name} cannot be downloaded: put its files ({files}) into {folder}.")
-    if _loads(name, data_dir):
+    with suppress(DataError):
+        load_paper_data(name, data_dir)
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -105,14 +101,6 @@ def fetch(name: str, data_dir: Folder = None, progress: OnBytes | None = None) -
         raise DownloadError(_disk_sentence(folder, error)) from error
     load_paper_data(name, data_dir)
     return folder
-
-
-def _loads(name: str, data_dir: Folder) -> bool:
-    try:
-        load_paper_data(name, data_dir)
-    except DataError:
-        return False
-    return True
 
 
 def _get(source: Download, folder: Path, progress: OnBytes | None) -> None:
@@ -184,17 +172,15 @@ def _disk_sentence(folder: Path, error: OSError) -> str:
 
 def _accept_digest(algorithm: str, expected: str, path: Path) -> list[Path]:
     """Keep a file whose content, unpacked, has the checksum."""
-    content = _formats.read_bytes(path)
-    _compare(path.name, algorithm, expected, content)
+    _compare(path.name, algorithm, expected, _formats.read_bytes(path))
     return [path]
 
 
 def _pack(algorithm: str, expected: str, path: Path) -> list[Path]:
     """Compress a file with the checksum, and keep that."""
-    content = _formats.read_bytes(path)
-    _compare(path.name, algorithm, expected, content)
+    _accept_digest(algorithm, expected, path)
     packed = path.with_name(f"{path.name}.gz")
-    packed.write_bytes(gzip.compress(content, mtime=0))
+    packed.write_bytes(gzip.compress(_formats.read_bytes(path), mtime=0))
     return [packed]
 
 
@@ -250,58 +236,44 @@ def _compare(file: str, algorithm: str, expected: str, content: bytes) -> None:
         raise ValueError(f"the checksum of {file} is {found} and not {expected}")
 
 
-def _mnist(file: str, md5: str) -> Download:
-    mirrors = (
-        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-        "https://storage.googleapis.com/cvdf-datasets/mnist/",
-    )
-    urls = tuple(mirror + file for mirror in mirrors)
-    return Download(file, urls, partial(_accept_digest, "md5", md5))
-
-
-def _news(file: str, accept: Callable[[Path], list[Path]]) -> Download:
-    homes = (
-        "http://qwone.com/~jason/20Newsgroups/",
-        "http://people.csail.mit.edu/jrennie/20Newsgroups/",
-    )
+def _source(file: str, accept: Callable[[Path], list[Path]], *homes: str) -> Download:
     return Download(file, tuple(home + file for home in homes), accept)
 
 
-def _aviation(file: str, lines: int) -> Download:
-    home = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multilabel/"
-    return Download(file, (home + file,), partial(_accept_lines, lines))
+_MNIST = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
+_NEWS = (
+    "http://qwone.com/~jason/20Newsgroups/",
+    "http://people.csail.mit.edu/jrennie/20Newsgroups/",
+)
+_AVIATION = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multilabel/"
 
+_MNIST_SUMS = {
+    "train-images-idx3-ubyte.gz": "6bbc9ace898e44ae57da46a324031adb",
+    "train-labels-idx1-ubyte.gz": "a25bea736e30d166cdddb491f175f624",
+    "t10k-images-idx3-ubyte.gz": "2646ac647ad5339dbf082846283269ea",
+    "t10k-labels-idx1-ubyte.gz": "27ae3e4e09519cfbb04c329615203637",
+}
+_NEWS_BLOBS = {
+    "train.data": "385f570000b2e20b66c2b6051fb2691e46b1dec9",
+    "test.data": "124635f66a4cc66046e3ea3c9fff4103c2b14d68",
+}
+_WORDS_SUM = "3c0f0d64a814ba8836334a0f23925cef751fb3636baea55772f1f8ede4b791bc"
 
 #: What to download for each data set.
 SOURCES: dict[str, tuple[Download, ...]] = {
-    "mnist": (
-        _mnist("train-images-idx3-ubyte.gz", "6bbc9ace898e44ae57da46a324031adb"),
-        _mnist("train-labels-idx1-ubyte.gz", "a25bea736e30d166cdddb491f175f624"),
-        _mnist("t10k-images-idx3-ubyte.gz", "2646ac647ad5339dbf082846283269ea"),
-        _mnist("t10k-labels-idx1-ubyte.gz", "27ae3e4e09519cfbb04c329615203637"),
+    "mnist": tuple(
+        _source(file, partial(_accept_digest, "md5", md5), *_MNIST)
+        for file, md5 in _MNIST_SUMS.items()
     ),
     "news": (
-        _news(
-            "20news-bydate-matlab.tgz",
-            partial(
-                _unpack_news,
-                {
-                    "train.data": "385f570000b2e20b66c2b6051fb2691e46b1dec9",
-                    "test.data": "124635f66a4cc66046e3ea3c9fff4103c2b14d68",
-                },
-            ),
-        ),
-        _news(
-            "vocabulary.txt",
-            partial(
-                _pack,
-                "sha256",
-                "3c0f0d64a814ba8836334a0f23925cef751fb3636baea55772f1f8ede4b791bc",
-            ),
-        ),
+        _source("20news-bydate-matlab.tgz", partial(_unpack_news, _NEWS_BLOBS), *_NEWS),
+        _source("vocabulary.txt", partial(_pack, "sha256", _WORDS_SUM), *_NEWS),
     ),
-    "aviation": (
-        _aviation("tmc2007_train.svm.bz2", 21519),
-        _aviation("tmc2007_test.svm.bz2", 7077),
+    "aviation": tuple(
+        _source(f"tmc2007_{part}.svm.bz2", partial(_accept_lines, lines), _AVIATION)
+        for part, lines in (("train", 21519), ("test", 7077))
     ),
 }

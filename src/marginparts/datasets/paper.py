@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from marginparts.datasets._catalog import (
 from marginparts.datasets._errors import DamagedDataError
 
 T = TypeVar("T")
+
+#: Samples and their labels.
+_Part: TypeAlias = tuple[Any, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,17 +71,6 @@ class PaperData:
         )
 
 
-class _Content(NamedTuple):
-    """What the files say; the rest of PaperData is in the catalog."""
-
-    X_train: Any
-    y_train: NDArray[np.int64]
-    X_test: Any
-    y_test: NDArray[np.int64]
-    class_names: NDArray[np.str_]
-    feature_names: NDArray[np.str_] | None = None
-
-
 class _Files:
     """The files of a data set. A complaint about one says which, and what to do."""
 
@@ -97,6 +89,26 @@ class _Files:
 
     def damaged(self, complaint: str) -> DamagedDataError:
         return DamagedDataError(f"{complaint}: {remedy(self.entry, self.data_dir)}.")
+
+    def data(
+        self, train: _Part, test: _Part, classes: NDArray[np.str_],
+        words: NDArray[np.str_] | None = None,
+    ) -> PaperData:  # fmt: skip
+        """Refuse another data set under the same names, and files that do not belong together."""
+        entry = self.entry
+        wanted = (entry.n_train + entry.n_validation, entry.n_test)
+        (n, *columns), (m, *columns_too) = train[0].shape, test[0].shape
+        labels = (len(train[1]), len(test[1]))
+        if not (n, m) == labels == wanted:
+            raise self.damaged(
+                f"{entry.name} in {data_folder(self.data_dir) / entry.folder} has {n} + {m} "
+                f"examples with {labels[0]} + {labels[1]} labels, and not "
+                f"{wanted[0]} + {wanted[1]}"
+            )
+        if columns != columns_too or (words is not None and [len(words)] != columns):
+            raise self.damaged(f"the files of {entry.name} do not agree on the number of columns")
+        sizes = (entry.n_train, entry.n_validation)
+        return PaperData(entry.name, entry.kind, *train, *test, words, classes, *sizes)
 
 
 def load_paper_data(name: str, data_dir: Folder = None) -> PaperData:
@@ -145,38 +157,11 @@ def load_paper_data(name: str, data_dir: Folder = None) -> PaperData:
     ['aviation', 'aviation-500', 'aviation-counts']
     """
     entry = entry_named(name)
-    files = _Files(entry, data_dir)
-    content = _LOADERS[name](files)
-    _check_sizes(files, content)
-    return PaperData(
-        name=name,
-        kind=entry.kind,
-        n_train=entry.n_train,
-        n_validation=entry.n_validation,
-        **content._asdict(),
-    )
+    return _LOADERS[name](_Files(entry, data_dir))
 
 
-def _check_sizes(files: _Files, content: _Content) -> None:
-    """Refuse another data set under the same names, and files that do not belong together."""
-    entry = files.entry
-    wanted = (entry.n_train + entry.n_validation, entry.n_test)
-    sizes = (content.X_train.shape[0], content.X_test.shape[0])
-    labels = (len(content.y_train), len(content.y_test))
-    if not sizes == labels == wanted:
-        raise files.damaged(
-            f"{entry.name} in {data_folder(files.data_dir) / entry.folder} has {sizes[0]} + "
-            f"{sizes[1]} examples with {labels[0]} + {labels[1]} labels, and not "
-            f"{wanted[0]} + {wanted[1]}"
-        )
-    names = content.feature_names
-    columns = {content.X_train.shape[1], content.X_test.shape[1]}
-    if len(columns | ({len(names)} if names is not None else set())) > 1:
-        raise files.damaged(f"the files of {entry.name} do not agree on the number of columns")
-
-
-def _mnist(files: _Files) -> _Content:
-    def part(stem: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _mnist(files: _Files) -> PaperData:
+    def part(stem: str) -> _Part:
         images = files.read(f"{stem}-images-idx3-ubyte.gz", _formats.read_idx)
         digits = files.read(f"{stem}-labels-idx1-ubyte.gz", _formats.read_idx)
         if len(images) != len(digits):
@@ -186,14 +171,14 @@ def _mnist(files: _Files) -> _Content:
         X /= 255
         return X, (digits[chosen] == 9).astype(np.int64)
 
-    return _Content(*part("train"), *part("t10k"), class_names=np.array(["4", "9"]))
+    return files.data(part("train"), part("t10k"), np.array(["4", "9"]))
 
 
-def _news(files: _Files) -> _Content:
+def _news(files: _Files) -> PaperData:
     classes = files.read("classes.txt", _formats.read_class_map)
     words = files.read("vocabulary.txt.gz", _formats.read_words)
 
-    def part(stem: str) -> tuple[Any, NDArray[np.int64]]:
+    def part(stem: str) -> _Part:
         X = files.read(f"{stem}_counts.npz", _formats.read_npz)
         y = files.read(f"{stem}_labels.npy", _formats.read_npy) - 1
         if X.shape[1] != len(words):
@@ -204,31 +189,30 @@ def _news(files: _Files) -> _Content:
 
     (X_train, y_train), (X_test, y_test) = part("train"), part("test")
     used = _used_columns(X_train)
-    return _Content(X_train[:, used], y_train, X_test[:, used], y_test, classes, words[used])
+    return files.data((X_train[:, used], y_train), (X_test[:, used], y_test), classes, words[used])
 
 
-def _aviation(files: _Files) -> _Content:
+def _aviation(files: _Files) -> PaperData:
     reader = partial(_formats.read_multilabel_svmlight, n_labels=files.entry.n_classes)
     X_train, y_train = files.read("tmc2007_train.svm.bz2", reader)
     X_test, y_test = files.read("tmc2007_test.svm.bz2", reader)
     X_test.resize((X_test.shape[0], X_train.shape[1]))
     used = _used_columns(X_train)
-    return _Content(X_train[:, used], y_train, X_test[:, used], y_test, _label_numbers(files))
+    train, test = (X_train[:, used], y_train), (X_test[:, used], y_test)
+    return files.data(train, test, _label_numbers(files))
 
 
-def _aviation_500(files: _Files) -> _Content:
-    return _Content(
-        files.read("train_binary500.npz", _formats.read_npz),
-        _indicator(files, "train_labels.npz"),
-        files.read("test_binary500.npz", _formats.read_npz),
-        _indicator(files, "test_labels.npz"),
-        _label_numbers(files),
-        files.read("features500.txt", _formats.read_words),
-    )
+def _aviation_500(files: _Files) -> PaperData:
+    def part(stem: str) -> _Part:
+        X = files.read(f"{stem}_binary500.npz", _formats.read_npz)
+        return X, _indicator(files, f"{stem}_labels.npz")
+
+    words = files.read("features500.txt", _formats.read_words)
+    return files.data(part("train"), part("test"), _label_numbers(files), words)
 
 
-def _aviation_counts(files: _Files) -> _Content:
-    def part(stem: str) -> tuple[Any, NDArray[np.int64]]:
+def _aviation_counts(files: _Files) -> PaperData:
+    def part(stem: str) -> _Part:
         rows = files.read(f"{stem}_subset_rows.npy", _formats.read_npy)
         X = files.read(f"{stem}_subset_counts.npz", _formats.read_npz)
         Y = _indicator(files, f"{stem}_labels.npz")
@@ -236,12 +220,8 @@ def _aviation_counts(files: _Files) -> _Content:
             raise files.damaged(f"{files.entry.name} has {stem} rows past the last label")
         return X, Y[rows]
 
-    return _Content(
-        *part("train"),
-        *part("test"),
-        _label_numbers(files),
-        files.read("vocabulary10000.txt.gz", _formats.read_words),
-    )
+    words = files.read("vocabulary10000.txt.gz", _formats.read_words)
+    return files.data(part("train"), part("test"), _label_numbers(files), words)
 
 
 def _used_columns(X: Any) -> NDArray[np.intp]:
@@ -260,7 +240,7 @@ def _label_numbers(files: _Files) -> NDArray[np.str_]:
     return np.array([str(label) for label in range(1, files.entry.n_classes + 1)])
 
 
-_LOADERS: dict[str, Callable[[_Files], _Content]] = {
+_LOADERS: dict[str, Callable[[_Files], PaperData]] = {
     "mnist": _mnist,
     "news": _news,
     "aviation": _aviation,

@@ -8,11 +8,4 @@ from marginparts.plots._look import save_figure
 from marginparts.plots._parts import plot_components, top_words
 from marginparts.plots._path import plot_path
 
-__all__ = [
-    "plot_choice",
-    "plot_components",
-    "plot_loss",
-    "plot_path",
-    "save_figure",
-    "top_words",
-]
+__all__ = ["plot_choice", "plot_components", "plot_loss", "plot_path", "save_figure", "top_words"]

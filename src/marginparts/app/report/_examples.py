@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Data
-from marginparts.app.explanation import contributions
-from marginparts.app.model import Decision, Model
+from marginparts.app.explanation import contributions, picture
+from marginparts.app.model import Model
 from marginparts.app.readers import Batch
 
 #: Samples shown of each kind, and how many certain ones may share a label.
@@ -21,34 +21,19 @@ _SHOWN, _A_LABEL = 15, 3
 #: Characters shown of a text.
 _LONGEST = 1200
 
+T = TypeVar("T")
+
 
 class Example(NamedTuple):
-    """One sample with what was said about it.
+    """One sample: how sure its labels are, these, and what the page shows of it."""
 
-    ``score`` and ``probability`` belong to the most likely label, given or not; ``reasons`` are
-    the features that spoke for or against it.
-    """
-
-    name: str
-    text: str | None
-    pixels: Array | None
-    decision: Decision
-    known: tuple[str, ...] | None
     sureness: float
-    score: float
-    probability: float
-    reasons: list[tuple[str, float]]
+    labels: tuple[str, ...]
+    shown: dict[str, Any]
 
 
-class Extremes(NamedTuple):
-    """The two ends of the scale."""
-
-    certain: list[Example]
-    doubtful: list[Example]
-
-
-def find_examples(model: Model, batches: Iterable[Batch]) -> Extremes:
-    """Go through samples, and keep the most certain and the most doubtful."""
+def find_examples(model: Model, batches: Iterable[Batch]) -> dict[str, list[dict[str, Any]]]:
+    """Go through samples, and return the most certain and the most doubtful for the page."""
     certain: list[Example] = []
     doubtful: list[Example] = []
     before = 0
@@ -57,63 +42,60 @@ def find_examples(model: Model, batches: Iterable[Batch]) -> Extremes:
         if not X.shape[0]:
             continue
         values = model.values(X)
-        sureness = model.sureness(values)
-        order = np.argsort(sureness, kind="stable")
-        rows = np.unique(np.concatenate([order[:_SHOWN], _surest(order[::-1], values)]))
-        found = _explained(model, batch, X, values, rows, before)
+        order = np.argsort(model.sureness(values), kind="stable")
+        surest: list[np.intp] = _few_of_each(
+            order[::-1], values[order[::-1]].argmax(axis=1).tolist()
+        )
+        rows = np.unique(np.concatenate([order[:_SHOWN], surest]))
+        found = _explained(model, batch, X, values[rows], rows, before)
         before += X.shape[0]
         doubtful = sorted([*doubtful, *found], key=lambda e: e.sureness)[:_SHOWN]
-        certain = _few_of_each(sorted([*certain, *found], key=lambda e: -e.sureness))
-    return Extremes(certain, doubtful)
+        labeled = [each for each in (*certain, *found) if each.labels]
+        labeled.sort(key=lambda e: -e.sureness)
+        certain = _few_of_each(labeled, [each.labels[0] for each in labeled])
+    return {
+        "certain": [example.shown for example in certain],
+        "doubtful": [example.shown for example in doubtful],
+    }
 
 
-def _surest(order: NDArray[np.intp], values: Array) -> NDArray[np.intp]:
-    """Return the surest rows, only a few for each most likely class."""
-    seen: Counter[int] = Counter()
-    rows = []
-    for row, top in zip(order, values[order].argmax(axis=1), strict=True):
-        seen[int(top)] += 1
-        if seen[int(top)] <= _A_LABEL:
-            rows.append(row)
-        if len(rows) == _SHOWN:
-            break
-    return np.array(rows, dtype=np.intp)
-
-
-def _few_of_each(examples: list[Example]) -> list[Example]:
-    """Keep at most a few of each set of labels, in order."""
-    seen: Counter[tuple[str, ...]] = Counter()
+def _few_of_each(items: Iterable[T], keys: Iterable[Hashable]) -> list[T]:
+    """Keep the first items, only a few for each key."""
+    seen: Counter[Hashable] = Counter()
     kept = []
-    for example in examples:
-        seen[example.decision.labels[:1]] += 1
-        if seen[example.decision.labels[:1]] <= _A_LABEL and example.decision.labels:
-            kept.append(example)
+    for item, key in zip(items, keys, strict=True):
+        seen[key] += 1
+        if seen[key] <= _A_LABEL:
+            kept.append(item)
     return kept[:_SHOWN]
 
 
 def _explained(
     model: Model, batch: Batch, X: Data, values: Array, rows: NDArray[np.intp], before: int
 ) -> list[Example]:
-    """Return some rows of a batch as examples."""
-    values = values[rows]
+    """Return some rows of a batch as examples.
+
+    Score, probability and words (those that spoke for or against it) are those of the most likely
+    label, given or not.
+    """
     top = values.argmax(axis=1)
     reasons = reasons_for(model, X[rows], top)
     probabilities = model.probabilities(values)
+    sureness = model.sureness(values)
+    kind = model.layout.kind
     found = []
     for k, (row, decision) in enumerate(zip(rows, model.decide(values), strict=True)):
-        found.append(
-            Example(
-                name=_name(batch, row, before),
-                text=batch.samples[row][:_LONGEST] if model.layout.kind == "text" else None,
-                pixels=np.asarray(X[row]) if model.layout.kind == "image" else None,
-                decision=decision,
-                known=model.known(batch.labels[row]),
-                sureness=float(model.sureness(values[[k]])[0]),
-                score=float(values[k, top[k]]),
-                probability=float(probabilities[k, top[k]]),
-                reasons=reasons[k],
-            )
-        )
+        shown = {
+            "name": _name(batch, row, before),
+            "text": batch.samples[row][:_LONGEST] if kind == "text" else None,
+            "image": picture(np.asarray(X[row])) if kind == "image" else None,
+            "labels": decision.labels,
+            "known": model.known(batch.labels[row]),
+            "score": values[k, top[k]],
+            "probability": probabilities[k, top[k]],
+            "words": reasons[k] if model.layout.image_shape is None else [],
+        }
+        found.append(Example(float(sureness[k]), decision.labels, shown))
     return found
 
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import numpy as np
 
 from marginparts._types import Array, Data
 from marginparts._version import __version__
-from marginparts.app.explanation import distinctive, flat, part_weights, top_features
+from marginparts.app.explanation import distinctive, part_weights, picture, top_features
 from marginparts.app.model import Model
-from marginparts.app.report._examples import Example, Extremes
 from marginparts.selection import Setting, standard_error
 
 #: Words shown of a part or of a margin component.
 _WORDS = 12
 
 
-def payload_of(model: Model, examples: Extremes | None = None) -> dict[str, Any]:
+def payload_of(model: Model, examples: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the page's data; see `marginparts.app.report._page` for its form.
 
-    Parameters
-    ----------
-    model : Model
-    examples : Extremes or None
-        The most certain and the most doubtful samples of a file.
+    Examples are what `find_examples` returns.
     """
-    card = model.card
+    card, history = model.card, model.classifier.parts_.history_
     labels = "labels" if model.multilabel else "classes"
     found: dict[str, Any] = {
         "title": card.source,
@@ -36,18 +30,24 @@ def payload_of(model: Model, examples: Extremes | None = None) -> dict[str, Any]
         "footer": f"marginparts {__version__}",
         "kind": model.layout.kind,
         "image_shape": model.layout.image_shape,
-        "headline": _headline(model),
+        "headline": {
+            "metric": model.metric,
+            "rows": [{**each._asdict(), "ours": k == 0} for k, each in enumerate(card.rated)],
+            "sentence": headline_sentence(model),
+            "warning": card.doubt,
+        },
         "parts": _parts(model, model.classifier.parts_.components_, card.shares, weigh=True),
         "classes": _classes(model),
         "margins": _margins(model),
-        "loss": _loss(model),
+        "loss": {
+            "iteration": [check.iteration for check in history],
+            "loss": [check.loss for check in history],
+            "stop": str(model.classifier.parts_.stop_),
+        },
         "choice": _choice(model),
     }
     if examples is not None:
-        found["examples"] = {
-            "certain": [_example(model, each) for each in examples.certain],
-            "doubtful": [_example(model, each) for each in examples.doubtful],
-        }
+        found["examples"] = examples
     if model.path:
         found["path"] = [
             {"lam": step.lam, "score": None, "parts": _parts(model, step.components)}
@@ -88,36 +88,11 @@ def _lead(difference: float, metric: str) -> str:
     return f"{size} {'above' if difference > 0 else 'below'}"
 
 
-def _headline(model: Model) -> dict[str, Any] | None:
-    card = model.card
-    return {
-        "metric": model.metric,
-        "rows": [
-            {"name": name, "score": score, "error": _number(error), "ours": k == 0}
-            for k, (name, score, error) in enumerate(card.rated)
-        ],
-        "sentence": headline_sentence(model),
-        "warning": card.doubt,
-    }
-
-
-def _number(value: float) -> float | None:
-    """Return a value that JSON knows."""
-    return float(value) if np.isfinite(value) else None
-
-
 def _features(model: Model, row: Data) -> dict[str, Any]:
     """Return the largest entries of a row (d,), or its picture."""
     if model.layout.image_shape is None:
         return {"top": top_features(row, model.feature_names, _WORDS), "image": None}
     return {"top": [], "image": picture(row)}
-
-
-def picture(row: Data) -> str:
-    """Return pixels as base64 of bytes, 255 for the largest."""
-    pixels = flat(row)
-    ink = np.rint(255 * np.maximum(pixels, 0) / max(pixels.max(initial=0), 1e-12))
-    return base64.b64encode(ink.astype(np.uint8).tobytes()).decode("ascii")
 
 
 def _parts(
@@ -188,16 +163,14 @@ def _side(model: Model, side: str, actual: Array, rebuilt: Array, lead: Array) -
 
     Of words those are shown by which it leads over the other side; what both have decides nothing.
     """
+    both = {side: actual, f"{side}_rebuilt": rebuilt}
     if model.layout.image_shape is not None:
-        return {
-            side: {"top": [], "image": picture(actual)},
-            f"{side}_rebuilt": {"top": [], "image": picture(rebuilt)},
-        }
+        return {name: {"top": [], "image": picture(row)} for name, row in both.items()}
     names = model.feature_names
     columns = [j for j in np.argsort(-lead, kind="stable")[:_WORDS] if lead[j] > 0]
     return {
-        side: {"top": [(names[j], float(actual[j])) for j in columns], "image": None},
-        f"{side}_rebuilt": {"top": [(names[j], float(rebuilt[j])) for j in columns], "image": None},
+        name: {"top": [(names[j], float(row[j])) for j in columns], "image": None}
+        for name, row in both.items()
     }
 
 
@@ -215,15 +188,6 @@ def _cosine(a: Array, b: Array) -> float | None:
     return float(a @ b / lengths) if lengths > 0 else None
 
 
-def _loss(model: Model) -> dict[str, Any]:
-    parts = model.classifier.parts_
-    return {
-        "iteration": [check.iteration for check in parts.history_],
-        "loss": [float(check.loss) for check in parts.history_],
-        "stop": str(parts.stop_),
-    }
-
-
 def _choice(model: Model) -> dict[str, Any] | None:
     scores: dict[Setting, list[float]] = model.classifier.selection_
     if not scores:
@@ -234,7 +198,7 @@ def _choice(model: Model) -> dict[str, Any] | None:
         {
             **setting._asdict(),
             "score": float(np.mean(values)),
-            "error": _number(standard_error(values)),
+            "error": standard_error(values),
             "folds": len(values),
             "dropped": len(values) < most,
         }
@@ -249,18 +213,4 @@ def _choice(model: Model) -> dict[str, Any] | None:
         "sentence": f"{len(trials)} candidates were tried on {most} folds of the labels{early}. "
         f"Chosen: {best.n_components} parts, lam {best.lam:g}, "
         f"{best.map_iter or 'all'} mapping updates, C {best.C:g}.",
-    }
-
-
-def _example(model: Model, example: Example) -> dict[str, Any]:
-    decision = example.decision
-    return {
-        "name": example.name,
-        "text": example.text,
-        "image": None if example.pixels is None else picture(example.pixels),
-        "labels": list(decision.labels),
-        "known": None if example.known is None else list(example.known),
-        "score": example.score,
-        "probability": _number(example.probability),
-        "words": example.reasons if model.layout.image_shape is None else [],
     }
