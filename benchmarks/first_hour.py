@@ -28,7 +28,7 @@ from common import parser
 from marginparts import load
 from marginparts.datasets import data_folder
 from marginparts.labels import encode_labels
-from marginparts.scores import f_measure
+from marginparts.scores import quality
 from marginparts.selection.folds import folds_of
 from marginparts.svm.head import fit_head
 from records import Table
@@ -134,8 +134,8 @@ def main() -> None:
         hidden = np.setdiff1d(np.arange(len(texts)), labeled)
         fitted = load(model)
         values = svm_on_words(fitted.prepare(texts), Y, labeled)
-        ours = f_measure(predicted(labeled_csv, Y.shape[1])[hidden], Y[hidden])
-        raw = f_measure(values[hidden] > 0, Y[hidden])
+        ours = quality(predicted(labeled_csv, Y.shape[1])[hidden] - 0.5, encode_labels(Y[hidden]))
+        raw = quality(values[hidden], encode_labels(Y[hidden]))
         for name, score in (("ours, hidden labels", ours), ("SVM on the words", raw)):
             table.add(measured=name, f_measure=round(score, 4), samples=len(hidden))
             print(f"{name}: F {score:.3f} on {len(hidden)} reports", flush=True)

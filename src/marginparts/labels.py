@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -97,17 +98,11 @@ class Labels:
                 _task(name, np.flatnonzero(column != UNKNOWN), column == 1)
                 for name, column in zip(names, self.codes.T, strict=True)
             ]
-        rows = np.flatnonzero(self.codes != UNKNOWN)
         if multiclass == "ovo" or len(names) == 2:
-            return [
-                _task(
-                    f"{names[b]} v {names[a]}",
-                    np.flatnonzero((self.codes == a) | (self.codes == b)),
-                    self.codes == b,
-                )
-                for a in range(len(names))
-                for b in range(a + 1, len(names))
-            ]
+            pairs = combinations(range(len(names)), 2)
+            both = ((a, b, np.flatnonzero(np.isin(self.codes, (a, b)))) for a, b in pairs)
+            return [_task(f"{names[b]} v {names[a]}", rows, self.codes == b) for a, b, rows in both]
+        rows = np.flatnonzero(self.codes != UNKNOWN)
         return [_task(name, rows, self.codes == k) for k, name in enumerate(names)]
 
 
@@ -191,19 +186,13 @@ def _column_names(y: Targets) -> NDArray[Any] | None:
     return np.array([str(name) for name in names])
 
 
-def _is_missing(value: Any) -> bool:
-    # pandas' NA compares to nothing, and NaN not even to itself
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
-
-
 def _missing(y: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of None, NaN and NA entries."""
-    if y.dtype.kind == "f":
-        return np.isnan(y)
-    if y.dtype.kind == "O":
-        flat = np.fromiter((_is_missing(v) for v in y.flat), dtype=bool, count=y.size)
-        return flat.reshape(y.shape)
-    return np.zeros(y.shape, dtype=bool)
+    if y.dtype.kind != "O":
+        return np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, dtype=bool)
+    # pandas' NA compares to nothing, and NaN not even to itself
+    found = [v is None or type(v).__name__ == "NAType" or bool(v != v) for v in y.flat]
+    return np.array(found, dtype=bool).reshape(y.shape)
 
 
 def _encode_single(y: NDArray[Any], minus_one_is_a_class: bool | None) -> Labels:

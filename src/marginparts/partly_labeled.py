@@ -158,11 +158,9 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
             The fitted estimator.
         """
         labels = encode_labels(y, _num_samples(X))
-        rows = _known_rows(labels)
+        rows, known = _known(labels)
         params = self._routed("fit", fit_params, X, rows)
-        self.estimator_ = clone(self.estimator).fit(
-            _safe_indexing(X, rows), _values(labels, rows), **params
-        )
+        self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, rows), known, **params)
         self.label_names_ = labels.classes if labels.multilabel else None
         return self
 
@@ -225,10 +223,9 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         if classes is None:
             classes = getattr(self.estimator_, "classes_", None)
         labels = encode_labels(y, _num_samples(X), classes=classes)
-        rows = _known_rows(labels)
+        rows, known = _known(labels)
         params = self._routed("score", score_params, X, rows)
-        found = self.estimator_.score(_safe_indexing(X, rows), _values(labels, rows), **params)
-        return float(found)
+        return float(self.estimator_.score(_safe_indexing(X, rows), known, **params))
 
     def _call(self, method: str, X: Samples, params: dict[str, Any]) -> Any:
         check_is_fitted(self)
@@ -255,26 +252,17 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         return router.add(estimator=self.estimator, method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.transformer_tags = inner.transformer_tags
-        tags.input_tags = inner.input_tags
-        tags.target_tags = inner.target_tags
+        for what in ("classifier", "regressor", "transformer", "input", "target"):
+            setattr(tags, f"{what}_tags", getattr(inner, f"{what}_tags"))
         return tags
 
 
-def _known_rows(labels: Labels) -> NDArray[np.intp]:
-    """Return the rows whose labels are all known."""
+def _known(labels: Labels) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the rows whose labels are all known, and these labels with their own values."""
     rows = np.flatnonzero(labels.complete)
     if not len(rows):
         raise ValueError("There are no labeled samples in y; label at least two.")
-    return rows
-
-
-def _values(labels: Labels, rows: NDArray[np.intp]) -> NDArray[Any]:
-    """Return the labels of some rows, with their own values."""
     codes = labels.codes[rows]
-    return codes if labels.multilabel else labels.classes[codes]
+    return rows, codes if labels.multilabel else labels.classes[codes]

@@ -38,21 +38,11 @@ def score_name(scoring: str | None, multilabel: bool) -> str:
 
 
 def quality(values: Array, truth: Labels, scoring: str | None = None) -> float:
-    """Return how well decision values tell the labels.
+    """Return how well decision values tell the labels, between 0 and 1.
 
-    Parameters
-    ----------
-    values : (n, p)
-        Decision values: one column for two classes, one a class or label otherwise.
-    truth : Labels
-    scoring : str or None
-        One of `SCORINGS`. None is the accuracy, or the mean of the micro and macro F over known
-        entries for multilabel data.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
+    Values (n, p) have one column for two classes, one a class or label otherwise. ``scoring`` is
+    one of `SCORINGS`; None is the accuracy, or the mean of the micro and macro F over known entries
+    for multilabel data.
     """
     if truth.multilabel:
         return _of_labels(values > 0, truth, scoring)
@@ -94,13 +84,6 @@ def _of_labels(guess: NDArray[np.bool_], truth: Labels, scoring: str | None) -> 
         return float(np.mean(f_of_each(hits, errors)))
     if scoring == "f1_micro":
         return float(f_of_each(hits.sum(), errors.sum()))
-    return f_from_counts(hits, errors)
-
-
-def f_measure(guess: NDArray[np.bool_], codes: NDArray[np.int64]) -> float:
-    """Return the mean of the micro and the macro F over the known entries."""
-    hits = np.sum(guess & (codes == 1), axis=0)
-    errors = np.sum((guess & (codes == 0)) | (~guess & (codes == 1)), axis=0)
     return f_from_counts(hits, errors)
 
 

@@ -54,9 +54,7 @@ def as_nonnegative(X: Data, whom: str) -> Data:
             f"Negative values in data passed to {whom}; every entry of X must be 0 or larger, so "
             "shift, clip or rescale it first."
         )
-    if sp.issparse(X):
-        return _canonical(X)
-    return X
+    return _canonical(X) if sp.issparse(X) else X
 
 
 def _canonical(X: sp.csr_array) -> sp.csr_array:

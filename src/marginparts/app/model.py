@@ -39,19 +39,16 @@ class Card:
     ----------
     source : str
         The name of the file it was fitted to.
-    n_samples, n_labeled : int
-    label_counts : list of int
-        Labeled samples of each class.
+    n_samples, n_labeled, label_counts : int, int, list of int
+        Samples, those with a label, and those with each label.
     rated : list of Rated
         How good it is on hidden labels, and how good the alternatives are.
     doubt : str or None
         A sentence when the labels are too few to trust these scores.
     shares : list of float
         The share of the data that each part explains.
-    seconds : float
-        What the fit took.
-    stopped : bool
-        Whether it was ended early.
+    seconds, stopped : float, bool
+        What the fit took, and whether it was ended early.
     """
 
     source: str
@@ -149,14 +146,11 @@ class Model:
             chosen = [ks[np.argsort(-row[ks])] for ks, row in zip(chosen, values, strict=True)]
         else:
             chosen = list(values.argmax(axis=1)[:, None])
-        return [
-            Decision(
-                tuple(self.class_names[k] for k in ks),
-                tuple(float(v) for v in row[ks]),
-                tuple(float(q) for q in p[ks]),
-            )
-            for ks, row, p in zip(chosen, values, probabilities, strict=True)
-        ]
+        found = []
+        for ks, row, p in zip(chosen, values, probabilities, strict=True):
+            names = tuple(self.class_names[k] for k in ks)
+            found.append(Decision(names, tuple(row[ks].tolist()), tuple(p[ks].tolist())))
+        return found
 
     def probabilities(self, values: Array) -> Array:
         """Return probabilities (n, c) for decision values (n, c); NaN where labels were too few."""
@@ -208,10 +202,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def largest_entries(components: Array, n: int) -> sp.csr_array:
     """Return parts (r, d) with all but the n largest entries of each set to zero."""
-    d = components.shape[1]
-    top = np.argsort(-components, axis=1, kind="stable")[:, : min(n, d)]
-    rows = np.repeat(np.arange(len(components)), top.shape[1])
-    values = np.take_along_axis(components, top, axis=1).ravel()
-    found = sp.csr_array((values, (rows, top.ravel())), shape=components.shape)
-    found.eliminate_zeros()
-    return found
+    found = np.zeros_like(components)
+    top = np.argsort(-components, axis=1, kind="stable")[:, :n]
+    np.put_along_axis(found, top, np.take_along_axis(components, top, axis=1), axis=1)
+    return sp.csr_array(found)

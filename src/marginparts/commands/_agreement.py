@@ -10,22 +10,13 @@ from marginparts.scores import f_from_counts
 
 
 class Agreement:
-    """Counts how often given labels are the known ones.
-
-    Parameters
-    ----------
-    class_names : sequence of str
-    multilabel : bool
-        Whether to score by the F-measure instead of the accuracy.
-    """
+    """Counts how often given labels are the known ones: for the accuracy, or the F of several."""
 
     def __init__(self, class_names: Sequence[str], multilabel: bool) -> None:
         self.column = {name: k for k, name in enumerate(class_names)}
         self.multilabel = multilabel
-        self.n = 0
-        self.right = 0
-        self.hits = np.zeros(len(class_names), dtype=np.int64)
-        self.errors = np.zeros(len(class_names), dtype=np.int64)
+        self.n = self.right = 0
+        self.hits, self.errors = np.zeros((2, len(class_names)), dtype=np.int64)
 
     def add(
         self, given: Iterable[tuple[str, ...]], known: Iterable[tuple[str, ...] | None]

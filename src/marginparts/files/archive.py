@@ -82,18 +82,9 @@ def write_archive(
     kind: str = "model",
     compress: bool = True,
 ) -> None:
-    """Write a text and arrays; the same bytes for the same content.
+    """Write a text and arrays by name, without objects; the same bytes for the same content.
 
-    Parameters
-    ----------
-    file : binary file
-    text : bytes
-    arrays : dict
-        By name, without objects.
-    kind : str
-        What the archive holds.
-    compress : bool
-        Without it a file is larger and written several times as fast.
+    A file that is not compressed is larger, and written several times as fast.
     """
     if not compress:
         _write(file, kind, text, arrays, zipfile.ZIP_STORED)
@@ -163,16 +154,7 @@ def damage(path: str | os.PathLike[str], why: str, kind: str = "model") -> Itera
 
 
 class Archive:
-    """An archive to read; whatever is wrong with it is a `FileProblemError`.
-
-    Parameters
-    ----------
-    path : path
-        How messages name it.
-    file : binary file
-    kind : str
-        What it should hold.
-    """
+    """An archive to read; whatever is wrong with it is a `FileProblemError` that names its path."""
 
     def __init__(self, path: str | os.PathLike[str], file: IO[bytes], kind: str = "model") -> None:
         self._path, self._kind, self._text = path, kind, text_name(kind)
@@ -250,17 +232,12 @@ class Archive:
             if math.prod(shape) * dtype.itemsize != info.file_size - member.n_read:
                 raise self._bad(f"{place} does not have the size that it says")
             array = np.empty(math.prod(shape), dtype)
-            _fill(array.view(np.uint8).data, member)
+            memory, done = array.view(np.uint8).data, 0
+            while done < len(memory):
+                piece = member.read(min(_CHUNK, len(memory) - done))
+                if not piece:
+                    raise EOFError
+                memory[done : done + len(piece)] = piece
+                done += len(piece)
         self._compare(place, member.sum.hexdigest())
         return array.reshape(shape, order="F" if by_columns else "C")
-
-
-def _fill(memory: memoryview, member: _Summed) -> None:
-    """Read a member to its end into memory, piece by piece."""
-    done = 0
-    while done < len(memory):
-        piece = member.read(min(_CHUNK, len(memory) - done))
-        if not piece:
-            raise EOFError
-        memory[done : done + len(piece)] = piece
-        done += len(piece)

@@ -13,6 +13,11 @@ from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import listed
 from marginparts.files.streams import library_reads, opened
 
+_PICKLED = (
+    "holds pickled Python objects, which could run code when read; save arrays of numbers or "
+    "strings."
+)
+
 
 def read_array(path: Path) -> Any:
     """Return the only array of an ``.npy`` or ``.npz`` file, dense or sparse."""
@@ -28,12 +33,12 @@ def read_npy(path: Path) -> Any:
 
 def npy_header(file: IO[bytes], path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Return shape, whether it is stored by columns, and type of an array; refuse objects."""
-    version = np.lib.format.read_magic(file)
-    header = np.lib.format.read_array_header_1_0
-    read = header if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = read(file)
-    _refuse_objects(dtype, path)
-    return shape, by_columns, dtype
+    first = np.lib.format.read_magic(file) == (1, 0)
+    npy = np.lib.format
+    found = npy.read_array_header_1_0(file) if first else npy.read_array_header_2_0(file)
+    if found[2].hasobject:
+        raise FileProblemError(f"{path} {_PICKLED}")
+    return found
 
 
 def read_npz(path: Path) -> tuple[Any, Any]:
@@ -49,7 +54,10 @@ def read_npz(path: Path) -> tuple[Any, Any]:
         arrays = np.load(file, allow_pickle=False)
         if "format" in arrays.files:
             file.seek(0)
-            return _sound(sp.load_npz(file)), None
+            X = sp.load_npz(file)
+            if X.format in {"csr", "csc", "bsr"}:
+                X.check_format(full_check=True)  # wrong indices crash the interpreter
+            return X, None
         others = [name for name in arrays.files if name != "y"]
         name = "X" if "X" in others else others[0] if len(others) == 1 else None
         if name is None and arrays.files == ["y"]:
@@ -64,26 +72,11 @@ def read_npz(path: Path) -> tuple[Any, Any]:
         return _member(arrays, name, path), y
 
 
-def _sound(X: sp.sparray) -> sp.sparray:
-    """Return a sparse matrix whose indices have been checked: wrong ones crash the interpreter."""
-    if X.format in {"csr", "csc", "bsr"}:
-        X.check_format(full_check=True)
-    return X
-
-
 def _member(arrays: Any, name: str, path: Path) -> Any:
     try:
         return arrays[name]
     except ValueError as error:
         # NumPy has no error of its own for this
         if "Object arrays" in str(error):
-            _refuse_objects(np.dtype(object), path)
+            raise FileProblemError(f"{path} {_PICKLED}") from error
         raise
-
-
-def _refuse_objects(dtype: np.dtype[Any], path: Path) -> None:
-    if dtype.hasobject:
-        raise FileProblemError(
-            f"{path} holds pickled Python objects, which could run code when read; save arrays of "
-            "numbers or strings."
-        )

@@ -53,21 +53,8 @@ def written_beside(
     """Open a new file that takes the place of ``path`` when all is written, and not before.
 
     It is written beside ``path`` and renamed. Whatever goes wrong, a file that was there stays as
-    it was, and nothing else is left.
-
-    Parameters
-    ----------
-    path : path
-    mode : {"wb", "w"}
-    durable : bool
-        Whether the file must be on the disk, and not on its way there, before it takes its place:
-        then the one or the other survives a power cut, too.
-    **options
-        As for `open`: encoding, newline.
-
-    Yields
-    ------
-    file
+    it was, and nothing else is left. A ``durable`` file is on the disk, and not on its way there,
+    before it takes its place: then the one or the other survives a power cut, too.
     """
     path = Path(path)
     check_destination(path)

@@ -13,8 +13,12 @@ from numpy.typing import NDArray
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.layout import Layout, Wanted
 
-_KINDS = {"text": "texts", "matrix": "a matrix", "image": "images"}
-_OPTIONS = {"text": "--text", "label": "--label", "labels": "--labels", "words": "--words"}
+#: What a model reads, and what a file is, by kind.
+_KINDS = {
+    "text": ("texts", "a table of texts"),
+    "matrix": ("a matrix", "a matrix"),
+    "image": ("images", "a folder of images"),
+}
 
 
 def listed(names: Iterable[str], most: int = 10) -> str:
@@ -33,15 +37,15 @@ def _short(name: str) -> str:
 def check_kind(path: Path, kind: str, like: Layout | None) -> None:
     """Raise unless a model reads what the file is."""
     if like is not None and like.kind != kind:
-        what = {"text": "a table of texts", "image": "a folder of images"}.get(kind, _KINDS[kind])
-        raise FileProblemError(f"The model reads {_KINDS[like.kind]}, and {path} is {what}.")
+        (reads, _), (_, found) = _KINDS[like.kind], _KINDS[kind]
+        raise FileProblemError(f"The model reads {reads}, and {path} is {found}.")
 
 
 def refuse(path: Path, wanted: Wanted, *options: str, instead: str) -> None:
     """Raise if an option is given that means nothing for a file; say what does."""
     for option in options:
         if getattr(wanted, option) is not None:
-            raise FileProblemError(f"{path} does not go with {_OPTIONS[option]}: {instead}.")
+            raise FileProblemError(f"{path} does not go with --{option}: {instead}.")
 
 
 def check_column(what: str, name: str | None, columns: Iterable[str]) -> None:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marginparts.plots._fitted import Fitted, classifier_in, parts_in
-from marginparts.plots._look import BLUE, GREEN, ORANGE, PURPLE, RED, SKY, WIDTH, drawing
+from marginparts.plots._look import BLUE, COLORS, WIDTH, drawing, new_figure
 from marginparts.scores import score_name
 from marginparts.selection import standard_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_COLORS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
 
 
 @drawing
@@ -29,11 +27,9 @@ def plot_loss(estimator: Fitted) -> Figure:
     -------
     Figure
     """
-    from matplotlib.figure import Figure
-
     parts = parts_in(estimator)
     checks = parts.history_
-    figure = Figure(figsize=(0.7 * WIDTH, 2.4), layout="constrained")
+    figure = new_figure(0.7 * WIDTH, 2.4)
     axis = figure.add_subplot()
     axis.plot([c.iteration for c in checks], [c.loss for c in checks], color=BLUE, linewidth=1.2)
     axis.set_xlabel("iteration")
@@ -57,18 +53,16 @@ def plot_choice(estimator: Fitted) -> Figure:
         Lines join the best candidate for each lam, with its standard error; hollow points were
         dropped early; a ring marks what was chosen.
     """
-    from matplotlib.figure import Figure
-
     classifier = classifier_in(estimator)
     if classifier is None or not classifier.selection_:
         raise ValueError("Nothing was tried: all parameters were given, or the labels too few.")
     scores, chosen = classifier.selection_, classifier.choice_.best
     most = max(map(len, scores.values()))
     metric = score_name(classifier.scoring, classifier.multilabel_)
-    figure = Figure(figsize=(0.8 * WIDTH, 2.8), layout="constrained")
+    figure = new_figure(0.8 * WIDTH, 2.8)
     axis = figure.add_subplot()
     ranks = sorted({setting.n_components for setting in scores})
-    for rank, color in zip(ranks, _COLORS * (1 + len(ranks) // len(_COLORS)), strict=False):
+    for rank, color in zip(ranks, COLORS * (1 + len(ranks) // len(COLORS)), strict=False):
         best: dict[float, Any] = {}
         for setting, values in scores.items():
             if setting.n_components == rank:

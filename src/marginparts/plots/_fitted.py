@@ -40,10 +40,9 @@ def names_in(estimator: Fitted, names: Sequence[str] | None, d: int) -> Sequence
     """Return what the features are called: as given, as in the model, as in the data frame."""
     if names is None and isinstance(estimator, Model):
         names = estimator.feature_names
-    if names is None:
-        names = getattr(parts_in(estimator), "feature_names_in_", None)
-    if names is None:
-        names = getattr(classifier_in(estimator), "feature_names_in_", None)
+    for each in (parts_in(estimator), classifier_in(estimator)):
+        if names is None:
+            names = getattr(each, "feature_names_in_", None)
     if names is None:
         return [f"column {j + 1}" for j in range(d)]
     if len(names) != d:
@@ -56,10 +55,8 @@ def spoken_for(estimator: Fitted) -> list[str] | None:
     classifier = classifier_in(estimator)
     if classifier is None:
         return None
-    names = (
-        estimator.class_names if isinstance(estimator, Model) else [*map(str, classifier.classes_)]
-    )
-    return [names[c] for c in part_weights(classifier).argmax(axis=1)]
+    names = estimator.class_names if isinstance(estimator, Model) else classifier.classes_
+    return [str(names[c]) for c in part_weights(classifier).argmax(axis=1)]
 
 
 def short(word: str, most: int = 18) -> str:

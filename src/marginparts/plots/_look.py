@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # Colors that color-blind readers can tell apart (Okabe & Ito).
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PURPLE = "#56B4E9", "#CC79A7"
+COLORS = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY)
 
 #: Width of a page in inches.
 WIDTH = 7.2
@@ -41,6 +42,13 @@ def drawing(draw: Callable[..., Figure]) -> Callable[..., Figure]:
             return draw(*args, **options)
 
     return drawn
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Return an empty figure of a size in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from marginparts._types import Array
 from marginparts.app.explanation import distinctive, top_columns, top_features
 from marginparts.app.model import Model
 from marginparts.plots._fitted import Fitted, names_in, parts_in, shares_in, short, spoken_for
-from marginparts.plots._look import SKY, WIDTH, drawing
+from marginparts.plots._look import SKY, WIDTH, drawing, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,9 +59,7 @@ def top_words(
         for rank, j in enumerate(top_columns(telling[k], n), start=1):
             row = {"part": k + 1, "rank": rank, "word": str(names[j])}
             row["weight"] = float(components[k, j])
-            if labels is not None:
-                row["label"] = labels[k]
-            rows.append(row)
+            rows.append(row if labels is None else {**row, "label": labels[k]})
     return _frame(rows, frame)
 
 
@@ -68,13 +67,7 @@ def _frame(rows: list[dict[str, Any]], frame: str) -> Any:
     if frame not in ("pandas", "polars"):
         raise ValueError(f"frame={frame!r} is unknown; choose pandas or polars.")
     try:
-        if frame == "polars":
-            import polars
-
-            return polars.DataFrame(rows)
-        import pandas
-
-        return pandas.DataFrame(rows)
+        return importlib.import_module(frame).DataFrame(rows)
     except ImportError as error:
         raise ImportError(
             f"This table needs {frame}: install it with pip install {frame}."
@@ -108,8 +101,6 @@ def plot_components(
     -------
     Figure
     """
-    from matplotlib.figure import Figure
-
     components = np.asarray(parts_in(estimator).components_)
     if shape is None and isinstance(estimator, Model):
         shape = estimator.layout.image_shape
@@ -121,7 +112,7 @@ def plot_components(
     count = min(n_parts, len(components))
     across = min(4, count)
     down = math.ceil(count / across)
-    figure = Figure(figsize=(WIDTH, 0.5 + down * (0.35 + 0.14 * n_words)), layout="constrained")
+    figure = new_figure(WIDTH, 0.5 + down * (0.35 + 0.14 * n_words))
     telling, labels = distinctive(components, shares_in(estimator)), spoken_for(estimator)
     for k in range(count):
         axis = figure.add_subplot(down, across, k + 1)
@@ -141,15 +132,13 @@ def plot_components(
 
 def pictures(groups: list[tuple[str, Array]], shape: tuple[int, int]) -> Figure:
     """Draw groups of pictures beside each other, each picture up to its own largest pixel."""
-    from matplotlib.figure import Figure
-
     height, width = shape
     count = len(groups[0][1])
     across = math.ceil(math.sqrt(count * height / width))
     down = math.ceil(count / across)
     side = WIDTH / len(groups) if len(groups) > 1 else 0.6 * WIDTH
     tall = side * (down * height) / (across * width) + 0.3
-    figure = Figure(figsize=(side * len(groups), tall), layout="constrained")
+    figure = new_figure(side * len(groups), tall)
     for position, (title, parts) in enumerate(groups, start=1):
         sheet = np.zeros((down * (height + 1) + 1, across * (width + 1) + 1))
         for k, part in enumerate(parts):

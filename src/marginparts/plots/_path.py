@@ -11,7 +11,7 @@ from marginparts._types import Array, Data, PathStep, Samples
 from marginparts.app.explanation import distinctive, top_features
 from marginparts.app.model import Model
 from marginparts.plots._fitted import Fitted, names_in, parts_in, short
-from marginparts.plots._look import WIDTH, drawing
+from marginparts.plots._look import WIDTH, drawing, new_figure
 from marginparts.plots._parts import pictures
 
 if TYPE_CHECKING:
@@ -79,9 +79,7 @@ def _dense(components: Data) -> Array:
 
 def _words_along(steps: list[PathStep], names: Sequence[str], n_parts: int) -> Figure:
     """Draw a table of top words: a row a part, a column a weight."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH, 0.4 + 0.75 * n_parts), layout="constrained")
+    figure = new_figure(WIDTH, 0.4 + 0.75 * n_parts)
     axis = figure.add_subplot()
     axis.set_axis_off()
     axis.set_xlim(0, len(steps))

@@ -143,15 +143,11 @@ def _margins(model: Model) -> list[dict[str, Any]]:
     found = []
     for t, name in enumerate(_question_names(model)):
         plus, minus = components[t], components[p + t]
-        found.append(
-            {
-                "name": name,
-                "sides": model.class_names[::-1] if two else None,
-                **_side(model, "plus", plus, rebuilt[t], plus - minus),
-                **_side(model, "minus", minus, rebuilt[p + t], minus - plus),
-                "kept": [_cosine(plus, rebuilt[t]), _cosine(minus, rebuilt[p + t])],
-            }
-        )
+        margin: dict[str, Any] = {"name": name, "sides": model.class_names[::-1] if two else None}
+        margin |= _side(model, "plus", plus, rebuilt[t], plus - minus)
+        margin |= _side(model, "minus", minus, rebuilt[p + t], minus - plus)
+        margin["kept"] = [_cosine(plus, rebuilt[t]), _cosine(minus, rebuilt[p + t])]
+        found.append(margin)
     if model.multilabel:
         place = {model.class_names[c]: k for k, c in enumerate(model.display_order)}
         found.sort(key=lambda margin: place[str(margin["name"])])
