@@ -149,7 +149,9 @@ def prepare_matrix(
     sparse matrix, and leaves all else as it is.
     """
     if weighting == "auto":
-        weighting = "l2-log" if _are_counts(X) else "counts"
+        weighting = "counts"
+        if not isinstance(X, np.ndarray) and X.nnz and X.data.max() > 1:
+            weighting = "l2-log" if np.array_equal(X.data, np.rint(X.data)) else "counts"
     idf = idf_of(X).astype(np.float32) if weighting == "tf-idf" else None
     preparation = MatrixPreparation(None if names is None else list(names), weighting, idf)
     return preparation, preparation.apply(X)
@@ -178,12 +180,6 @@ def stop_words_from(what: str | os.PathLike[str] | Sequence[str] | None) -> Sequ
             return Path(what).read_text("utf-8").split()
     except UnicodeDecodeError as error:
         raise PreparationError(f"{what} is not UTF-8; save it in that encoding.") from error
-
-
-def _are_counts(X: Data) -> bool:
-    if isinstance(X, np.ndarray) or X.nnz == 0:
-        return False
-    return bool(X.data.max() > 1 and np.array_equal(X.data, np.rint(X.data)))
 
 
 def _counter(ngrams: tuple[int, int], **options: Any) -> Any:

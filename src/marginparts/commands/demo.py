@@ -50,7 +50,8 @@ def demo(
     with sentences(), written_beside(out, "w", encoding="utf-8") as file:
         file.write(page)
     if as_json:
-        print_json(_as_records(results))
+        groups = [group for scores in results.values() for group in scores.values()]
+        print_json([score._asdict() for group in groups for score in group])
         return
     console = Console()
     for task in all_tasks:
@@ -103,7 +104,3 @@ def _points(difference: float) -> str:
     if abs(difference) < 0.05:
         return "as accurate as"
     return f"{abs(difference):.1f} points {'above' if difference > 0 else 'below'}"
-
-
-def _as_records(results: dict) -> list[dict[str, object]]:
-    return [s._asdict() for scores in results.values() for group in scores.values() for s in group]

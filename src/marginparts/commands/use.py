@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -174,13 +174,12 @@ def _rounded(values: tuple[float, ...], several: bool) -> Any:
 
 def _beside(columns: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of a file with ours beside them, under names that are free."""
-    return {**columns, **{_free(name, columns): found[name] for name in found}}
-
-
-def _free(name: str, taken: Container[str]) -> str:
-    """Return a name that no column of the file has: what people wrote is never written over."""
-    names = chain([name], (f"{name} ({number})" for number in count(2)))
-    return next(free for free in names if free not in taken)
+    both = dict(columns)
+    for name, cells in found.items():
+        names = chain([name], (f"{name} ({number})" for number in count(2)))
+        # what people wrote is never written over
+        both[next(free for free in names if free not in columns)] = cells
+    return both
 
 
 TRANSFORM_EPILOG = """Examples:

@@ -1,12 +1,13 @@
 """Data sets: small ones that need no download, and the paper's three."""
 
-from marginparts.datasets._catalog import PAPER_DATA, data_folder
-from marginparts.datasets._errors import (
+from marginparts.datasets._catalog import (
+    PAPER_DATA,
     DamagedDataError,
     DataError,
     DownloadError,
     MissingDataError,
     UnknownDataError,
+    data_folder,
 )
 from marginparts.datasets.download import fetch
 from marginparts.datasets.embedded import load_digits_49, load_docstrings

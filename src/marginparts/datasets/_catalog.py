@@ -9,13 +9,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from marginparts.datasets._errors import MissingDataError, UnknownDataError
-
 Kind: TypeAlias = Literal["binary", "multiway", "multilabel"]
 Folder: TypeAlias = str | os.PathLike[str] | None
 
 #: The environment variable that names the folder of all data sets.
 VARIABLE = "MARGINPARTS_DATA"
+
+
+class DataError(Exception):
+    """A data set cannot be had; the message is one sentence that says what to do."""
+
+
+class UnknownDataError(DataError, ValueError):
+    """There is no data set of that name."""
+
+
+class MissingDataError(DataError, FileNotFoundError):
+    """A file of a data set is not where it was looked for."""
+
+
+class DamagedDataError(DataError, ValueError):
+    """A file of a data set cannot be read, or is not what it should be."""
+
+
+class DownloadError(DataError, OSError):
+    """A data set could not be downloaded or written."""
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts.datasets import _formats
-from marginparts.datasets._catalog import VARIABLE, Folder, data_folder, entry_named
-from marginparts.datasets._errors import DataError, DownloadError
+from marginparts.datasets._catalog import (
+    VARIABLE,
+    DataError,
+    DownloadError,
+    Folder,
+    data_folder,
+    entry_named,
+)
 from marginparts.datasets.paper import load_paper_data
 
 #: Called with the name of a file, the bytes so far, and all bytes if their number is known.

@@ -11,17 +11,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts.datasets import _formats
-from marginparts.datasets._catalog import (
-    Entry,
-    Folder,
-    Kind,
-    data_folder,
-    entry_named,
-    find_files,
-    remedy,
-)
-from marginparts.datasets._errors import DamagedDataError
+from marginparts.datasets import _catalog, _formats
+from marginparts.datasets._catalog import DamagedDataError, Entry, Folder, Kind
 
 T = TypeVar("T")
 
@@ -77,7 +68,7 @@ class _Files:
     def __init__(self, entry: Entry, data_dir: Folder) -> None:
         self.entry = entry
         self.data_dir = data_dir
-        self.paths = find_files(entry, data_dir)
+        self.paths = _catalog.find_files(entry, data_dir)
 
     def read(self, file: str, reader: Callable[[Path], T]) -> T:
         path = self.paths[file]
@@ -88,7 +79,7 @@ class _Files:
             raise self.damaged(f"{path} cannot be read ({reason})") from error
 
     def damaged(self, complaint: str) -> DamagedDataError:
-        return DamagedDataError(f"{complaint}: {remedy(self.entry, self.data_dir)}.")
+        return DamagedDataError(f"{complaint}: {_catalog.remedy(self.entry, self.data_dir)}.")
 
     def data(
         self, train: _Part, test: _Part, classes: NDArray[np.str_],
@@ -101,7 +92,7 @@ class _Files:
         labels = (len(train[1]), len(test[1]))
         if not (n, m) == labels == wanted:
             raise self.damaged(
-                f"{entry.name} in {data_folder(self.data_dir) / entry.folder} has {n} + {m} "
+                f"{entry.name} in {_catalog.data_folder(self.data_dir) / entry.folder} has {n} + {m} "
                 f"examples with {labels[0]} + {labels[1]} labels, and not "
                 f"{wanted[0]} + {wanted[1]}"
             )
@@ -156,7 +147,7 @@ def load_paper_data(name: str, data_dir: Folder = None) -> PaperData:
     >>> [name for name, entry in PAPER_DATA.items() if entry.kind == "multilabel"]
     ['aviation', 'aviation-500', 'aviation-counts']
     """
-    entry = entry_named(name)
+    entry = _catalog.entry_named(name)
     return _LOADERS[name](_Files(entry, data_dir))
 
 

@@ -52,7 +52,15 @@ def plot_path(
     -------
     Figure
     """
-    steps = _path_of(estimator, X, lams)
+    steps: list[PathStep] = []
+    if X is not None:
+        steps = list(parts_in(estimator).path(X, lams))
+    elif isinstance(estimator, Model):
+        steps = estimator.path
+    if not steps:
+        raise ValueError(
+            "plot_path needs the X of the fit, or a model that was fitted with --path."
+        )
     if shape is None and isinstance(estimator, Model):
         shape = estimator.layout.image_shape
     if shape is not None:
@@ -63,14 +71,6 @@ def plot_path(
         return pictures(groups, shape)
     d = steps[0].components.shape[1]
     return _words_along(steps, names_in(estimator, names, d), min(n_parts, 10))
-
-
-def _path_of(estimator: Fitted, X: Samples | None, lams: Iterable[float]) -> list[PathStep]:
-    if X is not None:
-        return list(parts_in(estimator).path(X, lams))
-    if isinstance(estimator, Model) and estimator.path:
-        return estimator.path
-    raise ValueError("plot_path needs the X of the fit, or a model that was fitted with --path.")
 
 
 def _dense(components: Data) -> Array:

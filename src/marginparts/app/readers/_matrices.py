@@ -13,8 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts.app.readers._label_files import labels_of_array, read_labels, read_words
-from marginparts.app.readers._labels import label_of
+from marginparts.app.readers._labels import label_of, labels_of_array, read_labels, read_words
 from marginparts.app.readers._matrix_market import read_mtx
 from marginparts.files import columns
 from marginparts.files.arrays import read_npy, read_npz

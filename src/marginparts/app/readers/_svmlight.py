@@ -19,8 +19,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts.app.readers._label_files import read_words
-from marginparts.app.readers._labels import label_of, minus_one_is_unlabeled, names_of
+from marginparts.app.readers._labels import (
+    label_of,
+    minus_one_is_unlabeled,
+    names_of,
+    read_words,
+)
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import check_entries, check_kind, refuse
 from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
