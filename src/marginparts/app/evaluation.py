@@ -46,10 +46,8 @@ def compare(
     *,
     class_weight: ClassWeight = None,
     scoring: str | None = None,
-    thresholds: bool = True,
     backend: str | Backend = "auto",
     seed: int = 0,
-    n_splits: int | None = None,
     callback: Callback | None = None,
 ) -> list[Rated]:
     """Score what was chosen against a linear SVM on the inputs, plain NMF and other rivals.
@@ -67,7 +65,7 @@ def compare(
         return []
     labels = enough_labels(labels, seed)
     # a race that was cut short has fewer folds
-    folds = folds_of(labels, seed, n_splits, class_weight=class_weight, scoring=scoring)
+    folds = folds_of(labels, seed, class_weight=class_weight, scoring=scoring)
     folds = folds[: len(choice.scores[choice.best])]
     labeled = X[np.flatnonzero(labels.labeled)]
     rank = choice.best.n_components
@@ -79,13 +77,13 @@ def compare(
     on_parts = {DEFAULT._replace(map_iter=n): Z for n, Z in maps.items()}
     return [
         Rated(f"NMF-alpha, {rank} parts", choice.honest_score, choice.honest_error),
-        _rated("linear SVM on the inputs", folds, on_inputs, _RAW_COSTS, thresholds),
-        _rated(f"plain NMF, {rank} parts", folds, on_parts, C_GRID, thresholds),
-        *_others(X, labels, folds, thresholds, seed),
+        _rated("linear SVM on the inputs", folds, on_inputs, _RAW_COSTS),
+        _rated(f"plain NMF, {rank} parts", folds, on_parts, C_GRID),
+        *_others(X, labels, folds, seed),
     ]
 
 
-def _others(X: Data, labels: Labels, folds: list[Fold], thresholds: bool, seed: int) -> list[Rated]:
+def _others(X: Data, labels: Labels, folds: list[Fold], seed: int) -> list[Rated]:
     """Score the other rivals that suit the data, on all labeled rows and some unlabeled ones."""
     if labels.labeled.sum() > _FEW_LABELS:
         return []
@@ -101,23 +99,19 @@ def _others(X: Data, labels: Labels, folds: list[Fold], thresholds: bool, seed: 
         for rival in RIVALS:
             if rival.suits(few, known):
                 values = hidden_values(rival, few, known, moved, seed)
-                rated.append(_honest(rival.name, moved, values, best_setting, thresholds))
+                rated.append(_honest(rival.name, moved, values, best_setting))
     return rated
 
 
 def _rated(
-    name: str,
-    folds: list[Fold],
-    inputs: dict[Setting, Data],
-    costs: tuple[float, ...],
-    thresholds: bool,
+    name: str, folds: list[Fold], inputs: dict[Setting, Data], costs: tuple[float, ...]
 ) -> Rated:
     """Score an SVM: the rule of `selection` chooses input and cost."""
     values = {
         setting._replace(C=C, normalize=n): [fold.values(Z, C, normalize=n) for fold in folds]
         for (setting, Z), C, n in product(inputs.items(), costs, selection.NORMALIZE_GRID)
     }
-    return _honest(name, folds, values, selection.best_of, thresholds)
+    return _honest(name, folds, values, selection.best_of)
 
 
 def _honest(
@@ -125,7 +119,6 @@ def _honest(
     folds: list[Fold],
     values: dict[Any, list[Array]],
     choose: Callable[[dict[Any, list[float]]], Any],
-    thresholds: bool,
 ) -> Rated:
     """Score a rival by its decision values in each fold: the setting is chosen on the others."""
     scores = scores_of(folds, values)
@@ -133,6 +126,6 @@ def _honest(
     def pick(some: list[int]) -> Any:
         return choose({setting: [own[k] for k in some] for setting, own in scores.items()})
 
-    found = selection.honest_scores(folds, pick, lambda s, k: values[s][k], thresholds=thresholds)
+    found = selection.honest_scores(folds, pick, lambda s, k: values[s][k])
     found = found or scores[pick([0])]  # of a single fold nothing honest can be said
     return Rated(name, float(np.mean(found)), selection.standard_error(found))

@@ -13,14 +13,17 @@ from marginparts.app.readers import Batch
 
 
 class Suggestion(NamedTuple):
-    """A sample worth a label: its row (from 1), its columns, what is guessed, and its part."""
+    """A sample worth a label: its row (from 1), what is guessed and how surely, its part (from 1).
+
+    ``text`` is None where samples are no texts; ``columns`` are those of the file.
+    """
 
     row: int
-    columns: dict[str, Any]
-    sample: Any
     guess: str
-    sureness: float
+    margin: float
     part: int
+    text: str | None
+    columns: dict[str, Any]
 
 
 def suggest(model: Model, batches: Iterable[Batch], n: int) -> list[Suggestion]:
@@ -36,9 +39,9 @@ def suggest(model: Model, batches: Iterable[Batch], n: int) -> list[Suggestion]:
         for found in _doubtful(model, batch, before, n):
             by_part[found.part].append(found)
         for part, candidates in by_part.items():
-            by_part[part] = sorted(candidates, key=lambda s: s.sureness)[:n]
+            by_part[part] = sorted(candidates, key=lambda s: s.margin)[:n]
         before += len(batch.labels)
-    queues = [deque(c) for c in sorted(by_part.values(), key=lambda c: c[0].sureness)]
+    queues = [deque(c) for c in sorted(by_part.values(), key=lambda c: c[0].margin)]
     chosen: list[Suggestion] = []
     while queues and len(chosen) < n:
         for queue in queues:
@@ -65,11 +68,11 @@ def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[Suggestio
     return [
         Suggestion(
             before + int(rows[k]) + 1,
-            {name: column[rows[k]] for name, column in batch.columns.items()},
-            batch.samples[rows[k]] if model.layout.kind == "text" else None,
             model.class_names[int(values[k].argmax())],
             float(sureness[k]),
-            int(parts[k]),
+            int(parts[k]) + 1,
+            batch.samples[rows[k]] if model.layout.kind == "text" else None,
+            {name: column[rows[k]] for name, column in batch.columns.items()},
         )
         for k in few
     ]

@@ -29,6 +29,11 @@ def option(flag: str, metavar: str | None, text: str, **more: Any) -> Any:
     return typer.Option(flag, metavar=metavar, help=text, **more)
 
 
+def examples(*commands: str) -> str:
+    """Return what stands below the help of a command."""
+    return "Examples:\n\n" + "\n\n".join(f"marginparts {command}" for command in commands) + "\n"
+
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, for scripts.")]
 Encoding = Annotated[str, option("--encoding", "NAME", "The encoding of text files.")]

@@ -20,20 +20,14 @@ if TYPE_CHECKING:
     from marginparts._types import Progress
     from marginparts.app.model import Model
 
-EPILOG = """Examples:
-
-marginparts fit tickets.csv --text body --label team --out tickets.model
-
-marginparts fit reports.csv --text report --label causes --label-sep ';' --out reports.model
-
-marginparts fit counts.npz --labels labels.txt --words genes.txt --out counts.model
-
-marginparts fit cells.h5ad --label cell_type --out cells.model
-
-marginparts fit digits/ --path --out digits.model
-
-marginparts fit large.npz --labels labels.txt --checkpoint large.ckpt --out large.model
-"""
+EPILOG = console.examples(
+    "fit tickets.csv --text body --label team --out tickets.model",
+    "fit reports.csv --text report --label causes --label-sep ';' --out reports.model",
+    "fit counts.npz --labels labels.txt --words genes.txt --out counts.model",
+    "fit cells.h5ad --label cell_type --out cells.model",
+    "fit digits/ --path --out digits.model",
+    "fit large.npz --labels labels.txt --checkpoint large.ckpt --out large.model",
+)
 
 
 def fit(

@@ -16,12 +16,10 @@ from marginparts.commands._console import AsJson, Encoding, ModelFile, Quiet, op
 if TYPE_CHECKING:
     from marginparts.app.model import Model
 
-TOPICS_EPILOG = """Examples:
-
-marginparts topics tickets.model
-
-marginparts topics tickets.model --words 20 --json
-"""
+TOPICS_EPILOG = _console.examples(
+    "topics tickets.model",
+    "topics tickets.model --words 20 --json",
+)
 
 
 def topics(
@@ -88,12 +86,10 @@ def _topics(model: Model, n_words: int, n_parts: int) -> list[dict[str, Any]]:
     return found
 
 
-REPORT_EPILOG = """Examples:
-
-marginparts report tickets.model
-
-marginparts report tickets.model tickets.csv --out tickets.html
-"""
+REPORT_EPILOG = _console.examples(
+    "report tickets.model",
+    "report tickets.model tickets.csv --out tickets.html",
+)
 
 
 def report(

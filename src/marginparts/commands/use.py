@@ -50,14 +50,11 @@ def _opened(
         yield model, _console.watched(source, shown, doing)
 
 
-PREDICT_EPILOG = """Examples:
-
-marginparts predict tickets.model new.csv --out labeled.csv
-
-marginparts predict tickets.model new.jsonl --out labeled.parquet --all
-
-marginparts predict tickets.model new.csv | head
-"""
+PREDICT_EPILOG = _console.examples(
+    "predict tickets.model new.csv --out labeled.csv",
+    "predict tickets.model new.jsonl --out labeled.parquet --all",
+    "predict tickets.model new.csv | head",
+)
 
 
 def predict(
@@ -182,12 +179,10 @@ def _beside(columns: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]
     return both
 
 
-TRANSFORM_EPILOG = """Examples:
-
-marginparts transform tickets.model new.csv --out codes.npz
-
-marginparts transform tickets.model new.csv --out codes.parquet
-"""
+TRANSFORM_EPILOG = _console.examples(
+    "transform tickets.model new.csv --out codes.npz",
+    "transform tickets.model new.csv --out codes.parquet",
+)
 
 
 def transform(
@@ -232,12 +227,10 @@ def transform(
         show(f"{n} samples in {fitted.n_parts} parts, written to {out}", quiet=quiet)
 
 
-NEXT_EPILOG = """Examples:
-
-marginparts next tickets.model tickets.csv
-
-marginparts next tickets.model tickets.csv -n 50 --out to_label.csv
-"""
+NEXT_EPILOG = _console.examples(
+    "next tickets.model tickets.csv",
+    "next tickets.model tickets.csv -n 50 --out to_label.csv",
+)
 
 
 def suggest_next(
@@ -276,15 +269,8 @@ def suggest_next(
             with open_table_writer(out, fitted.layout.label_sep or ";") as writer:
                 writer.write(_to_fill_in(found))
     if as_json:
-        _console.print_json(
-            [
-                {"row": s.row, "guess": s.guess, "margin": s.sureness, "part": s.part + 1,
-                 "text": s.sample, "columns": s.columns}
-                for s in found
-            ]
-        )  # fmt: skip
-        return
-    if not found:
+        _console.print_json([suggestion._asdict() for suggestion in found])
+    elif not found:
         show(f"Every sample of {file} has a label, or is empty.", quiet=quiet)
     elif out is not None:
         samples = "sample" if len(found) == 1 else "samples"
@@ -293,28 +279,26 @@ def suggest_next(
         _show_suggestions(found)
 
 
+#: What the table of suggestions says of each.
+_OURS = ("row", "guess", "margin", "part")
+
+
 def _to_fill_in(found: list[Suggestion]) -> dict[str, Any]:
     """Return suggestions as columns of a table."""
     columns = {name: [s.columns[name] for s in found] for name in found[0].columns}
-    ours = {
-        "row": [s.row for s in found],
-        "guess": [s.guess for s in found],
-        "margin": [_short(s.sureness) for s in found],
-        "part": [s.part + 1 for s in found],
-    }
-    return _beside(columns, ours)
+    ours: dict[str, Any] = {name: [getattr(s, name) for s in found] for name in _OURS}
+    return _beside(columns, {**ours, "margin": [_short(margin) for margin in ours["margin"]]})
 
 
 def _show_suggestions(found: list[Suggestion]) -> None:
-    numbers = {"row", "margin", "part"}
-    table = _console.table("row", "guess", "margin", "part", right=numbers, wrap={"guess"})
+    table = _console.table(*_OURS, right={"row", "margin", "part"}, wrap={"guess"})
     table.columns[1].max_width = 24
     table.add_column("sample", ratio=1)
     for s in found:
-        sample = s.sample if s.sample is not None else next(iter(s.columns.values()))
+        sample = s.text if s.text is not None else next(iter(s.columns.values()))
         shown = " ".join(str(sample).split())
         if len(shown) > 160:  # cut between words
             shown = shown[:160].rsplit(" ", 1)[0] + " ..."
-        cells = (str(s.row), s.guess, f"{s.sureness:.2f}", str(s.part + 1), shown)
+        cells = (str(s.row), s.guess, f"{s.margin:.2f}", str(s.part), shown)
         table.add_row(*map(RichText, cells))  # as it is, brackets and all
     Console(highlight=False).print(table)

@@ -92,9 +92,9 @@ class _Files:
         labels = (len(train[1]), len(test[1]))
         if not (n, m) == labels == wanted:
             raise self.damaged(
-                f"{entry.name} in {_catalog.data_folder(self.data_dir) / entry.folder} has {n} + {m} "
-                f"examples with {labels[0]} + {labels[1]} labels, and not "
-                f"{wanted[0]} + {wanted[1]}"
+                f"{entry.name} in {_catalog.data_folder(self.data_dir) / entry.folder} has {n} + "
+                f"{m} examples with {labels[0]} + {labels[1]} labels, and not {wanted[0]} + "
+                f"{wanted[1]}"
             )
         if columns != columns_too or (words is not None and [len(words)] != columns):
             raise self.damaged(f"the files of {entry.name} do not agree on the number of columns")
