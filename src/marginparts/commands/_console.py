@@ -46,10 +46,10 @@ ModelFile = Annotated[
 ]
 
 
-def refuse(sentence: str) -> NoReturn:
-    """End with a sentence and the exit code of a wrong argument."""
+def refuse(sentence: str, code: int = 2) -> NoReturn:
+    """End with a sentence and an exit code, that of a wrong argument unless said otherwise."""
     typer.echo(sentence, err=True)
-    raise typer.Exit(2)
+    raise typer.Exit(code)
 
 
 @contextmanager

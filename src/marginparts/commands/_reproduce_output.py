@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 
 from marginparts.commands._console import table as plain_table
-
-if TYPE_CHECKING:
-    from marginparts.experiments.plan import Study
-    from marginparts.experiments.reproduce import Results
-
-
-class Target(StrEnum):
-    """What can be reproduced."""
-
-    table1 = "table1"
-    table2 = "table2"
-    fig2 = "fig2"
-    fig3 = "fig3"
-    fig4 = "fig4"
-    fig5 = "fig5"
-    ablation = "ablation"
-    open_goal = "open-goal"
-    all = "all"
-
+from marginparts.experiments import figures, page, plan, tables
+from marginparts.experiments.bases import load_bases
+from marginparts.experiments.edges import edges
+from marginparts.experiments.plan import Study
+from marginparts.experiments.registry import METHODS, title_of
+from marginparts.experiments.reproduce import Results
+from marginparts.plots import save_figure
 
 #: Methods without parts.
 WITHOUT_PARTS = (
@@ -42,33 +29,31 @@ class CannotError(Exception):
     """What keeps a table or figure from being made, in one sentence."""
 
 
-def studies_of(target: Target) -> tuple[Study, ...]:
+def studies_of(target: str) -> tuple[Study, ...]:
     """Return what a table or figure is made of."""
-    from marginparts.experiments import plan
-
     paper = (*plan.TABLE_2, plan.AVIATION)
-    studies: dict[Target, tuple[Study, ...]] = {
-        Target.table1: (),
-        Target.table2: (*paper, *plan.BESIDE),
-        Target.fig2: (),
-        Target.ablation: plan.ABLATIONS,
-        Target.open_goal: plan.OPEN_GOAL,
+    studies: dict[str, tuple[Study, ...]] = {
+        "table1": (),
+        "table2": (*paper, *plan.BESIDE),
+        "fig2": (),
+        "ablation": plan.ABLATIONS,
+        "open-goal": plan.OPEN_GOAL,
     }
     return studies.get(target, paper)
 
 
 def present(
-    found: Results, target: Target, data: Sequence[str] | None, page: Path | None = None
+    found: Results, target: str, data: Sequence[str] | None, into: Path | None = None
 ) -> None:
     """Show a table, or draw a figure, from the records; put tables into a page too."""
-    if target is Target.table1:
+    if target == "table1":
         _show_table1()
-    elif target is Target.table2:
-        _show_table2(found, data, page)
-    elif target is Target.ablation:
-        _show_ablations(found, page)
-    elif target is Target.open_goal:
-        _show_open_goal(found, page)
+    elif target == "table2":
+        _show_table2(found, data, into)
+    elif target == "ablation":
+        _show_ablations(found, into)
+    elif target == "open-goal":
+        _show_open_goal(found, into)
     else:
         _draw(found, target)
 
@@ -88,53 +73,44 @@ def _write(found: Results, name: str, table: Any) -> None:
         typer.echo(f"Written to {found.write(name, table)}")
 
 
-def _into_page(page: Path | None, **contents: str) -> None:
+def _into_page(into: Path | None, **contents: str) -> None:
     """Put tables between their marks in a Markdown page."""
-    from marginparts.experiments.page import replaced
-
-    if page is None:
+    if into is None:
         return
     try:
-        with writing(page):
-            text = page.read_text("utf-8")
+        with writing(into):
+            text = into.read_text("utf-8")
             for name, content in contents.items():
-                text = replaced(text, name, content)
-            page.write_text(text, "utf-8")
+                text = page.replaced(text, name, content)
+            into.write_text(text, "utf-8")
     except ValueError as error:
-        raise CannotError(f"{page}: {error}") from error
-    typer.echo(f"Put into {page}")
+        raise CannotError(f"{into}: {error}") from error
+    typer.echo(f"Put into {into}")
 
 
 def _show_table1() -> None:
-    from marginparts.experiments.tables import table1
-
     numbers = ("training", "validation", "test", "columns", "classes")
     title = "Table 1: composition of the data sets"
     table = plain_table("data", "kind", *numbers, right=numbers, title=title)
-    for row in table1():
+    for row in tables.table1():
         table.add_row(*map(str, row.values()))
     Console().print(table)
 
 
-def _no_records(found: Results, target: Target) -> NoReturn:
+def _no_records(found: Results, target: str) -> NoReturn:
     raise CannotError(
-        f"There are no records for {target.value} in {found.place / 'records'}; run without "
+        f"There are no records for {target} in {found.place / 'records'}; run without "
         "--show, with the data at hand."
     )
 
 
-def _show_table2(found: Results, data: Sequence[str] | None, page: Path | None) -> None:
-    from marginparts.experiments.edges import edges
-    from marginparts.experiments.page import edges_page, table2_page
-    from marginparts.experiments.tables import curves as curves_of
-    from marginparts.experiments.tables import table2
-
-    studies = studies_of(Target.table2)
+def _show_table2(found: Results, data: Sequence[str] | None, into: Path | None) -> None:
+    studies = studies_of("table2")
     records = found.records(studies)
-    curves = curves_of(records)
+    curves = tables.curves(records)
     if not curves:
-        _no_records(found, Target.table2)
-    table, counts = table2(curves), edges(curves, records)
+        _no_records(found, "table2")
+    table, counts = tables.table2(curves), edges(curves, records)
     for name, shares in table.items():
         if not data or name.partition(",")[0] in data:
             _show_scores(name, shares)
@@ -145,14 +121,11 @@ def _show_table2(found: Results, data: Sequence[str] | None, page: Path | None) 
     _show_edges(counts)
     _write(found, "table2.json", table)
     _write(found, "edges.json", counts)
-    _into_page(page, table2=table2_page(table), edges=edges_page(counts))
+    _into_page(into, table2=page.table2_page(table), edges=page.edges_page(counts))
 
 
 def _show_edges(counts: dict[str, Any]) -> None:
     """Show which choices lie at the end of what was tried."""
-    from marginparts.experiments.page import totals
-    from marginparts.experiments.registry import title_of
-
     headings, title = ("data", "method", "parameter"), "Choices at the end of what was tried"
     shown = plain_table(*headings, "choices", right=["choices"], title=title)
     for name, methods in counts.items():
@@ -161,7 +134,7 @@ def _show_edges(counts: dict[str, Any]) -> None:
                 if count["at_edge"]:
                     share = f"{count['at_edge']} of {count['choices']}"
                     shown.add_row(name, title_of(method), parameter, share)
-    choices, at_edge = totals(counts)
+    choices, at_edge = page.totals(counts)
     if at_edge:
         Console().print(shown)
     typer.echo(f"{at_edge} of {choices} choices lie at the end of what was tried.")
@@ -169,9 +142,6 @@ def _show_edges(counts: dict[str, Any]) -> None:
 
 def _show_scores(name: str, shares: dict[str, Any]) -> None:
     """Show one data set's part of Table 2."""
-    from marginparts.experiments.page import places
-    from marginparts.experiments.registry import METHODS, title_of
-
     columns = [f"{share} labels" for share in shares]
     title = f"Table 2: {name}, score in % (in brackets: the paper's)"
     shown = plain_table("method", *columns, right=columns, title=title)
@@ -182,7 +152,7 @@ def _show_scores(name: str, shares: dict[str, Any]) -> None:
         cells = [_shown(row.get(method), most) for row in shares.values()]
         shown.add_row(title_of(method), *cells, style="bold" if method == "nmf_alpha" else None)
     Console().print(shown)
-    Console().print(places(shares))
+    Console().print(page.places(shares))
     Console().print()
 
 
@@ -194,14 +164,11 @@ def _shown(result: dict[str, Any] | None, splits: int = 0) -> str:
     return f"{result['mean']:.1f} ± {result['std']:.1f}{paper}{fewer}"
 
 
-def _show_ablations(found: Results, page: Path | None) -> None:
-    from marginparts.experiments.page import ablation_page
-    from marginparts.experiments.tables import ablation
-
-    records = found.records(studies_of(Target.ablation))
+def _show_ablations(found: Results, into: Path | None) -> None:
+    records = found.records(studies_of("ablation"))
     if not records:
-        _no_records(found, Target.ablation)
-    table = ablation(records)
+        _no_records(found, "ablation")
+    table = tables.ablation(records)
     for name, rows in table.items():
         what, scores = "what is changed", ("test", "against the paper's way")
         title = f"Ablation on {name}, score in %"
@@ -213,18 +180,15 @@ def _show_ablations(found: Results, page: Path | None) -> None:
         Console().print(shown)
         Console().print()
     _write(found, "ablation.json", table)
-    _into_page(page, ablation=ablation_page(table))
+    _into_page(into, ablation=page.ablation_page(table))
 
 
-def _show_open_goal(found: Results, page: Path | None) -> None:
-    from marginparts.experiments.page import open_goal_page
-    from marginparts.experiments.tables import open_goal
-
-    records = found.records(studies_of(Target.open_goal))
+def _show_open_goal(found: Results, into: Path | None) -> None:
+    records = found.records(studies_of("open-goal"))
     if not records:
-        _no_records(found, Target.open_goal)
-    others = [*records, *found.records(studies_of(Target.table2))]
-    table = open_goal(
+        _no_records(found, "open-goal")
+    others = [*records, *found.records(studies_of("table2"))]
+    table = tables.open_goal(
         [record for record in records if record["method"] not in WITHOUT_PARTS],
         [record for record in others if record["method"] in WITHOUT_PARTS],
     )
@@ -238,30 +202,25 @@ def _show_open_goal(found: Results, page: Path | None) -> None:
             shown.add_row(name, share, _shown(row), str(row["dims"]), against)
     Console().print(shown)
     _write(found, "open_goal.json", table)
-    _into_page(page, open_goal=open_goal_page(table))
+    _into_page(into, open_goal=page.open_goal_page(table))
 
 
-def _draw(found: Results, target: Target) -> None:
-    from marginparts.experiments import figures
-    from marginparts.experiments.bases import load_bases
-    from marginparts.experiments.tables import PREPARATION
-    from marginparts.plots import save_figure
-
-    path = found.place / f"{target.value}.png"
+def _draw(found: Results, target: str) -> None:
+    path = found.place / f"{target}.png"
     bases = found.place / "records" / "fig2.npz"
-    curves = [] if target is Target.fig2 else found.curves(studies_of(target))
-    if not (bases.exists() if target is Target.fig2 else curves):
+    curves = [] if target == "fig2" else found.curves(studies_of(target))
+    if not (bases.exists() if target == "fig2" else curves):
         _no_records(found, target)
     try:
         with writing(path):
-            if target is Target.fig2:
+            if target == "fig2":
                 figure = figures.figure2(load_bases(bases))
-            elif target is Target.fig3:
-                figure = figures.figure3(curves, PREPARATION, also=found.methods)
-            elif target is Target.fig4:
-                figure = figures.figure4(curves, PREPARATION)
+            elif target == "fig3":
+                figure = figures.figure3(curves, tables.PREPARATION, also=found.methods)
+            elif target == "fig4":
+                figure = figures.figure4(curves, tables.PREPARATION)
             else:
-                figure = figures.figure5(curves, PREPARATION)
+                figure = figures.figure5(curves, tables.PREPARATION)
             save_figure(figure, path)
     except (ImportError, ValueError) as error:
         raise CannotError(str(error)) from error

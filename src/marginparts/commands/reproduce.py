@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
-from marginparts.commands._console import bars, option
-from marginparts.commands._reproduce_output import CannotError, Target, present, studies_of, writing
+from marginparts.commands._console import option
 from marginparts.commands.data import DataDir
 
-if TYPE_CHECKING:
-    from marginparts.experiments.plan import Study, Unit
-    from marginparts.experiments.reproduce import Results
-    from marginparts.experiments.store import Record
+
+class Target(StrEnum):
+    """What can be reproduced."""
+
+    table1 = "table1"
+    table2 = "table2"
+    fig2 = "fig2"
+    fig3 = "fig3"
+    fig4 = "fig4"
+    fig5 = "fig5"
+    ablation = "ablation"
+    open_goal = "open-goal"
+    all = "all"
+
 
 #: The paper's own tables and figures.
 PAPER = (Target.table1, Target.table2, Target.fig2, Target.fig3, Target.fig4, Target.fig5)
@@ -70,136 +78,22 @@ def reproduce(
     marginparts reproduce fig3 --show;
     marginparts reproduce table2 --method sklearn.decomposition:TruncatedSVD
     """
+    from marginparts.commands._reproduce_output import CannotError, present
+    from marginparts.commands._reproduce_work import check, compute
     from marginparts.experiments.reproduce import Results
 
     targets = PAPER if target is Target.all else (target,)
-    _check(targets, data or (), method or (), backend)
+    check(targets, data or (), method or (), backend)
     found = Results(results, data_dir, quick, tuple(method or ()), backend)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     complaints = []
     for each in targets:
         try:
             if not show:
-                _compute(found, each, data, jobs, deadline, quiet)
+                compute(found, each, data, jobs, deadline, quiet)
             present(found, each, data, page)
         except CannotError as error:  # the other tables and figures can still be made
             typer.echo(str(error), err=True)
             complaints.append(error)
     if complaints:
         raise typer.Exit(1)
-
-
-def _fail(sentence: str, code: int = 1) -> NoReturn:
-    typer.echo(sentence, err=True)
-    raise typer.Exit(code)
-
-
-def _check(
-    targets: Sequence[Target], data: Sequence[str], methods: Sequence[str], backend: str
-) -> None:
-    """Refuse unknown methods and backends, and data sets on which there is nothing to run."""
-    from marginparts.backends import get_backend
-    from marginparts.experiments.bases import DATA
-    from marginparts.experiments.registry import method_named
-
-    try:
-        for name in methods:
-            method_named(name)
-        get_backend(backend)
-    except (ValueError, ImportError) as error:
-        _fail(str(error), 2)
-    known = {study.data for target in targets for study in studies_of(target)}
-    known |= {DATA} if Target.fig2 in targets else set()
-    for name in data:
-        if name not in known:
-            some = f"it is one of {', '.join(sorted(known))}" if known else "it needs none"
-            _fail(f"There is nothing to run on {name!r} for this; {some}.", 2)
-
-
-def _compute(
-    found: Results,
-    target: Target,
-    data: Sequence[str] | None,
-    jobs: int | None,
-    deadline: float | None,
-    quiet: bool,
-) -> None:
-    """Run what is missing."""
-    if target is Target.fig2:
-        _compute_bases(found, data)
-        return
-    studies = _to_run(found, target, data)
-    left, failures = 0, []
-    with _problems_of_a_run(), bars(quiet=quiet, memory=600) as shown:
-        total = sum(unit.weight for study in studies for unit in found.left(study))
-        bar = shown.add_task(target.value, total=total)
-
-        def tell(unit: Unit, records: list[Record]) -> None:
-            shown.update(bar, advance=unit.weight, description=f"{unit.data}: {unit.method}")
-
-        for study in studies:
-            outcome = found.run(study, n_jobs=jobs, deadline=deadline, on_unit=tell)
-            left += outcome.left - len(outcome.failures)
-            failures += outcome.failures
-    for failure in failures:
-        typer.echo(str(failure), err=True)
-    if left:
-        typer.echo(
-            f"The time is up with {left} units of work left for {target.value}. What was done is "
-            "kept; the same command goes on.",
-            err=True,
-        )
-
-
-@contextmanager
-def _problems_of_a_run() -> Iterator[None]:
-    """Say in one sentence why a run ended early; what was done is kept."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    from marginparts.experiments.store import StoreError
-
-    try:
-        yield
-    except StoreError as error:
-        raise CannotError(str(error)) from error
-    except BrokenProcessPool as error:
-        raise CannotError(
-            "A process was killed, perhaps for want of memory; what was done is kept. Try again "
-            "with fewer --jobs."
-        ) from error
-    except KeyboardInterrupt:
-        _fail("Stopped. What was done is kept; the same command goes on.", 130)
-
-
-def _to_run(found: Results, target: Target, data: Sequence[str] | None) -> list[Study]:
-    """Return the studies with work left whose data is at hand; say why others are not run."""
-    from marginparts.experiments import plan
-
-    # few have the paper's third data set: it is run for those who name it
-    wanted = [
-        study
-        for study in studies_of(target)
-        if (study.data in data if data else study is not plan.AVIATION) and found.left(study)
-    ]
-    missing = {study.data: found.missing_data(study) for study in wanted}
-    for sentence in dict.fromkeys(filter(None, missing.values())):
-        typer.echo(sentence, err=True)
-    return [study for study in wanted if missing[study.data] is None]
-
-
-def _compute_bases(found: Results, data: Sequence[str] | None) -> None:
-    """Find the parts of Figure 2, unless they are there."""
-    from marginparts.datasets import DataError
-    from marginparts.experiments.bases import DATA, LAMS, find_bases, load_bases, save_bases
-
-    path = found.place / "records" / "fig2.npz"
-    if data and DATA not in data:
-        return
-    if path.exists() and [panel.lam for panel in load_bases(path).panels] == list(LAMS):
-        return
-    try:
-        bases = find_bases(found.data_dir, quick=found.quick)
-    except DataError as error:
-        raise CannotError(str(error)) from error
-    with writing(path):
-        save_bases(path, bases)
