@@ -22,18 +22,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
-from marginparts import datasets
+from marginparts import datasets, estimators
 from marginparts.app.fitting import Options, Prepared, fit_model
 from marginparts.app.preparation import MatrixPreparation
 from marginparts.app.readers import Batch, Label, Layout
 from marginparts.app.report import find_examples, payload_of, render
-from marginparts.estimators import (
-    ConstrainedNMF,
-    NMFAlpha,
-    NMFAlphaClassifier,
-    SemiSupervisedNMF,
-    TransductiveSVM,
-)
 from marginparts.labels import encode_labels
 from marginparts.rivals import contest
 from marginparts.selection.folds import folds_of
@@ -159,7 +152,7 @@ def _raw_svm(data: Draw, r: int) -> tuple[Labels, int]:
 
 
 def _raw_tsvm(data: Draw, r: int) -> tuple[Labels, int]:
-    svm = TransductiveSVM(random_state=data.seed).fit(data.X, data.y)
+    svm = estimators.TransductiveSVM(random_state=data.seed).fit(data.X, data.y)
     return svm.predict(data.X_test), data.X.shape[1]
 
 
@@ -185,7 +178,7 @@ def _lda(data: Draw, r: int) -> tuple[Labels, int]:
 
 
 def _nmf_alpha(data: Draw, r: int) -> tuple[Labels, int]:
-    model = NMFAlphaClassifier(r, random_state=data.seed).fit(data.X, data.y)
+    model = estimators.NMFAlphaClassifier(r, random_state=data.seed).fit(data.X, data.y)
     return model.predict(data.X_test), r
 
 
@@ -212,8 +205,8 @@ METHODS: dict[str, Method] = {
     "LSA": partial(_rival, contest.LSA),
     "PCA": partial(_through, _PCA, False),
     "LDA": _lda,
-    "NMF": partial(_through, partial(NMFAlpha, lam=0.0), False),
-    "Lee et al. 2010": partial(_through, SemiSupervisedNMF, True),
-    "Liu & Wu 2010": partial(_through, ConstrainedNMF, True),
+    "NMF": partial(_through, partial(estimators.NMFAlpha, lam=0.0), False),
+    "Lee et al. 2010": partial(_through, estimators.SemiSupervisedNMF, True),
+    "Liu & Wu 2010": partial(_through, estimators.ConstrainedNMF, True),
     "NMF-alpha": _nmf_alpha,
 }

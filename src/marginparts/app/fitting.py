@@ -13,16 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Callback, Data, PathStep, Stop
+from marginparts.app import preparation
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
-from marginparts.app.preparation import (
-    Preparation,
-    check_weighting,
-    prepare_matrix,
-    prepare_texts,
-    stop_words_from,
-)
+from marginparts.app.preparation import Preparation
 from marginparts.app.readers import Layout, SampleSource, open_source, read_all, targets
 from marginparts.checkpoint import Checkpoint
 from marginparts.estimators import NMFAlphaCV
@@ -155,7 +150,7 @@ def fit_file(
     ['cat', 'dog']
     """
     wanted = Options(**options)
-    check_weighting(wanted.weighting)
+    preparation.check_weighting(wanted.weighting)
     on_stage("reading")
     source = open_source(
         path, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
@@ -170,20 +165,21 @@ def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prep
     batch = read_all(source, keep_columns=False)
     y, class_names = targets(batch.labels, source)
     on_stage("preparing")
-    preparation: Preparation
+    how: Preparation
     if source.layout.kind == "text":
-        preparation, X = prepare_texts(
-            batch.samples, min_df=options.min_df, max_df=options.max_df,
-            stop_words=stop_words_from(options.stop_words), ngrams=(1, options.ngrams),
+        stop_words = preparation.stop_words_from(options.stop_words)
+        how, X = preparation.prepare_texts(
+            batch.samples, min_df=options.min_df, max_df=options.max_df, stop_words=stop_words,
+            ngrams=(1, options.ngrams),
             weighting="l2-log" if options.weighting == "auto" else options.weighting,
         )  # fmt: skip
     else:
-        preparation, X = prepare_matrix(batch.samples, source.layout.names, options.weighting)
+        how, X = preparation.prepare_matrix(batch.samples, source.layout.names, options.weighting)
     if not (X.nnz if hasattr(X, "nnz") else X.any()):
         raise FileProblemError(
             f"All entries of {source.path} are zero; there is nothing to learn from."
         )
-    return Prepared(X, y, class_names, preparation, source.layout, source.path.name)
+    return Prepared(X, y, class_names, how, source.layout, source.path.name)
 
 
 def fit_model(
@@ -235,12 +231,10 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
         callback=callback, checkpoint=kept,
     )  # fmt: skip
     with warnings.catch_warnings():
-        # labels with a single example are what this is for, and the card says what they lack
-        warnings.filterwarnings("ignore", "Left out", UserWarning)
-        # the card says that a fit ended early
-        warnings.filterwarnings("ignore", "Interrupted", UserWarning)
-        # and the number of parts was asked for
-        warnings.filterwarnings("ignore", "n_components=", UserWarning)
+        # labels with a single example are what this is for, the card says what they lack and that
+        # a fit ended early, and the number of parts was asked for
+        for start in ("Left out", "Interrupted", "n_components="):
+            warnings.filterwarnings("ignore", start, UserWarning)
         classifier.fit(data.X, data.y)
     for each in (classifier, classifier.parts_):
         each.set_params(callback=None, checkpoint=None)

@@ -15,11 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.feature_extraction.text import (
-    ENGLISH_STOP_WORDS,
-    CountVectorizer,
-    strip_accents_unicode,
-)
+from sklearn.feature_extraction import text as sklearn_text
 
 from marginparts._types import Array, Data
 from marginparts.files.atomic import problems_with
@@ -40,16 +36,8 @@ class PreparationError(ValueError):
 class TextPreparation:
     """Texts to weighted word counts.
 
-    Words are runs of two or more letters or digits, in lower case and without accents.
-
-    Attributes
-    ----------
-    words : list of str
-        The columns; several words with a space between them for n-grams.
-    ngrams : (int, int)
-        The fewest and the most words in a column.
-    weighting : {"counts", "l2-log", "tf-idf"}
-    idf : (d,) array or None
+    Words are runs of two or more letters or digits, in lower case and without accents. A column is
+    one of them, or from the fewest to the most of ``ngrams`` with spaces between.
     """
 
     words: list[str]
@@ -77,15 +65,7 @@ class TextPreparation:
 
 @dataclass(frozen=True)
 class MatrixPreparation:
-    """Rows of a matrix, weighted or as they are.
-
-    Attributes
-    ----------
-    names : list of str or None
-        What the columns are called.
-    weighting : {"counts", "l2-log", "tf-idf"}
-    idf : (d,) array or None
-    """
+    """Rows of a matrix, weighted or as they are, and what its columns are called."""
 
     names: list[str] | None = None
     weighting: str = "counts"
@@ -123,7 +103,8 @@ def prepare_texts(
     (3, 2)
     """
     # as the counter sees words: in lower case, without accents
-    left_out = [strip_accents_unicode(word.strip().lower()) for word in stop_words if word.strip()]
+    words = (word.strip().lower() for word in stop_words)
+    left_out = [sklearn_text.strip_accents_unicode(word) for word in words if word]
     counter = _counter(
         ngrams, min_df=min_df, max_df=max_df, stop_words=left_out or None, max_features=_MOST_WORDS
     )
@@ -135,8 +116,8 @@ def prepare_texts(
             "use a smaller --min-df or a larger --max-df."
         ) from error
     idf = idf_of(counts).astype(np.float32) if weighting == "tf-idf" else None
-    words = counter.get_feature_names_out().tolist()
-    preparation = TextPreparation(words, (ngrams[0], ngrams[1]), weighting, idf)
+    columns = counter.get_feature_names_out().tolist()
+    preparation = TextPreparation(columns, ngrams, weighting, idf)
     return preparation, _weigh(counts, weighting, idf)
 
 
@@ -170,7 +151,7 @@ def stop_words_from(what: str | os.PathLike[str] | Sequence[str] | None) -> Sequ
     if not isinstance(what, str | os.PathLike):
         return what or ()
     if what == "english":
-        return sorted(ENGLISH_STOP_WORDS)
+        return sorted(sklearn_text.ENGLISH_STOP_WORDS)
     if not Path(what).exists():
         raise PreparationError(
             f"--stop-words {what!r} is neither 'english' nor a file with one word a line."
@@ -184,7 +165,7 @@ def stop_words_from(what: str | os.PathLike[str] | Sequence[str] | None) -> Sequ
 
 def _counter(ngrams: tuple[int, int], **options: Any) -> Any:
     """Return what counts words: one way for all texts, so that a model can be read anywhere."""
-    return CountVectorizer(
+    return sklearn_text.CountVectorizer(
         lowercase=True, strip_accents="unicode", token_pattern=r"(?u)\b\w\w+\b",
         ngram_range=tuple(ngrams), dtype=np.float32, **options,
     )  # fmt: skip

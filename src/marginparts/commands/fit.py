@@ -208,7 +208,9 @@ def _watched(
 
 
 def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
-    """Say what happened."""
+    """Say what was fitted and how good it is."""
+    from marginparts.app.report import headline_sentence
+
     card = model.card
     if as_json:
         console.print_json(
@@ -222,7 +224,13 @@ def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
             }
         )  # fmt: skip
         return
-    console.show(summary(model), quiet=quiet)
+    early = " The search or the fit was ended early." if card.stopped else ""
+    console.show(
+        f"{model.n_parts} parts from {card.n_samples} samples, {card.n_labeled} of them labeled "
+        f"({len(model.class_names)} labels), in {card.seconds:.0f} seconds.{early} "
+        f"{headline_sentence(model)}",
+        quiet=quiet,
+    )
     for note in notes(model):
         console.show(note, quiet=quiet)
     console.show(f"Written to {path}", quiet=quiet)
@@ -247,16 +255,3 @@ def notes(model: Model) -> list[str]:
                 f"--label-sep {sign!r}."
             )
     return found
-
-
-def summary(model: Model) -> str:
-    """Say in words what was fitted and how good it is."""
-    from marginparts.app.report import headline_sentence
-
-    card = model.card
-    early = " The search or the fit was ended early." if card.stopped else ""
-    return (
-        f"{model.n_parts} parts from {card.n_samples} samples, {card.n_labeled} of them labeled "
-        f"({len(model.class_names)} labels), in {card.seconds:.0f} seconds.{early} "
-        f"{headline_sentence(model)}"
-    )

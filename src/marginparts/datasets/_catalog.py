@@ -105,14 +105,7 @@ PAPER_DATA: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def entry_named(name: str) -> Entry:
-    """Return the entry of a data set.
-
-    Examples
-    --------
-    >>> news = entry_named("news")
-    >>> news.n_train, news.n_validation, news.n_test, news.n_columns
-    (9007, 2262, 7505, 53975)
-    """
+    """Return the entry of a data set."""
     if name not in PAPER_DATA:
         known = ", ".join(PAPER_DATA)
         raise UnknownDataError(f"There is no data set {name!r}: choose one of {known}.")

@@ -25,15 +25,8 @@ from urllib.parse import urlsplit
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts.datasets import _formats
-from marginparts.datasets._catalog import (
-    VARIABLE,
-    DataError,
-    DownloadError,
-    Folder,
-    data_folder,
-    entry_named,
-)
+from marginparts.datasets import _catalog, _formats
+from marginparts.datasets._catalog import VARIABLE, DataError, DownloadError, Folder
 from marginparts.datasets.paper import load_paper_data
 
 #: Called with the name of a file, the bytes so far, and all bytes if their number is known.
@@ -89,8 +82,8 @@ def fetch(name: str, data_dir: Folder = None, progress: OnBytes | None = None) -
     MNIST and 20 Newsgroups are compared with known checksums of their content. None is known for
     Aviation: its compression has one, and the number of documents is checked.
     """
-    entry = entry_named(name)
-    folder = data_folder(data_dir) / entry.folder
+    entry = _catalog.entry_named(name)
+    folder = _catalog.data_folder(data_dir) / entry.folder
     if not entry.downloadable:
         files = ", ".join(entry.files)
         raise DownloadError(f"{name} cannot be downloaded: put its files ({files}) into {folder}.")

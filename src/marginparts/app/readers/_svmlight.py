@@ -19,12 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts.app.readers._labels import (
-    label_of,
-    minus_one_is_unlabeled,
-    names_of,
-    read_words,
-)
+from marginparts.app.readers import _labels
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import check_entries, check_kind, refuse
 from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
@@ -98,7 +93,7 @@ def open_svmlight(path: Path, wanted: Wanted) -> SvmlightSource:
     n_rows, smallest, largest = 0, _LAST_COLUMN, -1
     for lines in _read(path, 10_000):
         n_rows += len(lines.numbers)
-        names |= names_of(lines.labels)
+        names |= _labels.names_of(lines.labels)
         smallest = int(lines.columns.min(initial=smallest))
         largest = int(lines.columns.max(initial=largest))
     if not n_rows:
@@ -109,7 +104,7 @@ def open_svmlight(path: Path, wanted: Wanted) -> SvmlightSource:
         layout = replace(like, label=None, zero_based=zero_based)
     else:
         n_columns = largest + 1 if zero_based else largest
-        words = read_words(wanted, path, n_columns, more=True)
+        words = _labels.read_words(wanted, path, n_columns, more=True)
         if words is not None:
             n_columns = len(words)
         if n_columns < 1:
@@ -126,7 +121,7 @@ def _marks_of_unlabeled(names: set[str]) -> frozenset[str]:
     """
     if names == {"0"} or {"-1", "0"} <= names <= {"-1", "0", "1"}:
         return frozenset({"0"})
-    return frozenset({"-1"} if minus_one_is_unlabeled(names) else ())
+    return frozenset({"-1"} if _labels.minus_one_is_unlabeled(names) else ())
 
 
 def _read(path: Path, size: int) -> Iterator[_Lines]:
@@ -176,7 +171,7 @@ def _split(line: bytes) -> tuple[Label, bytes]:
     features = features.lstrip()
     if not _PAIRS.fullmatch(features):
         raise ValueError("there is something else than pairs")
-    names = [label_of(float(name)) for name in field.split(b",") if name.strip()]
+    names = [_labels.label_of(float(name)) for name in field.split(b",") if name.strip()]
     if b"," in field:
         return tuple(name for name in names if isinstance(name, str)), features
     return (names[0] if names else None), features

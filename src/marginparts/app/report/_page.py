@@ -65,17 +65,9 @@ _SECTION = re.compile(
 
 
 def render(payload: Mapping[str, Any]) -> str:
-    """Return the HTML page that shows a payload.
+    """Return the HTML page that shows a payload; the same page for the same payload.
 
-    Parameters
-    ----------
-    payload : mapping
-        What to show; see the module. Numbers that are not finite are shown as missing.
-
-    Returns
-    -------
-    str
-        The page. Write it as UTF-8. The same payload always gives the same page.
+    Numbers that are not finite are shown as missing. The page is to be written as UTF-8.
 
     Examples
     --------
@@ -84,7 +76,7 @@ def render(payload: Mapping[str, Any]) -> str:
     '<!doctype html>'
     """
     payload = plain(payload)
-    shown = [name for name in SECTIONS if _is_shown(payload, name)]
+    shown = [name for name, keys in SECTIONS.items() if _is_shown(payload.get(name), keys)]
     style, script, page = (_read(name) for name in ("page.css", "page.js", "page.html"))
     slots = {
         "policy": _policy(style, script),
@@ -101,9 +93,8 @@ def render(payload: Mapping[str, Any]) -> str:
     return _SLOT.sub(lambda slot: slots[slot[1]], page)
 
 
-def _is_shown(payload: Mapping[str, Any], name: str) -> bool:
+def _is_shown(section: Any, keys: tuple[str, ...]) -> bool:
     """Return whether a section has anything to show."""
-    section, keys = payload.get(name), SECTIONS[name]
     return any(section.get(key) for key in keys) if section and keys else bool(section)
 
 
