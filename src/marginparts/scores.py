@@ -1,7 +1,5 @@
 """How good decision values are: the scores of the paper's section 3, and those for rare classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

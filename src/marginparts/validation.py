@@ -3,8 +3,6 @@
 Every complaint is one sentence that says what to do.
 """
 
-from __future__ import annotations
-
 import warnings
 from numbers import Integral, Real
 from typing import Any

@@ -1,7 +1,5 @@
 """Weighting of counts before they are factorized."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

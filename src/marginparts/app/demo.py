@@ -5,8 +5,6 @@ of dimensions, and each chooses its settings on the labeled samples alone. The a
 on samples that no method has seen, averaged over several draws of the labels.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ SVM on the parts of plain NMF, and what else a person would try (`marginparts.ri
 among its own settings, and all scores are honest ones: of a fold that had no part in the choice.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from itertools import product

@@ -6,8 +6,6 @@ value is linear in h once the length of the code is known, so it is a sum of one
 the intercept: nothing is approximated.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 

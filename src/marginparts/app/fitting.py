@@ -1,7 +1,5 @@
 """From a file with a few labels to a `Model`: what ``marginparts fit`` does."""
 
-from __future__ import annotations
-
 import os
 import time
 import warnings

@@ -6,8 +6,6 @@ about it. It holds no sample as such, but words, and the margin components: weig
 samples, which come close to a sample where a class has only one.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

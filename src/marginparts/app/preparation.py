@@ -4,8 +4,6 @@ A preparation is made once, from the samples that a model is fitted to, and trav
 the same text becomes the same row wherever the model is used.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which samples to label next: those the classifier is least sure of, spread over the parts."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple

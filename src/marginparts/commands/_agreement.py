@@ -1,7 +1,5 @@
 """Agreement with known labels, counted while a file streams by."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

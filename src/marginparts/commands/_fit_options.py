@@ -1,7 +1,5 @@
 """The options of ``marginparts fit``."""
 
-from __future__ import annotations
-
 import csv
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What ``marginparts reproduce`` shows: tables and figures from records, nothing computed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

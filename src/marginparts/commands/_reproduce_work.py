@@ -1,7 +1,5 @@
 """What ``marginparts reproduce`` computes: the records that are missing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager

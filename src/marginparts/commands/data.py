@@ -1,7 +1,5 @@
 """The command ``marginparts data``: list the paper's data sets, fetch them, say where they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The command ``marginparts demo``: many methods on two embedded data sets."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command ``marginparts reproduce``: the paper's tables and figures from the real data."""
 
-from __future__ import annotations
-
 import time
 from enum import StrEnum
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The paper's data sets: what they are, which files they have, and where these are."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Readers of the file formats in which the data sets are published."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -5,8 +5,6 @@ checked here is mostly the unpacked content, by several kinds of checksums, from
 a file that lies in the folder already.
 """
 
-from __future__ import annotations
-
 import errno
 import gzip
 import hashlib

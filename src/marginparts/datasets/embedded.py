@@ -1,7 +1,5 @@
 """Small real data sets that need no download."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect

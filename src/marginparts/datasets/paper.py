@@ -1,7 +1,5 @@
 """The paper's data sets, read from a local folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -5,8 +5,6 @@ us. When it is read, a size is checked before memory is taken for it. The *kind*
 its text (``model.json``), and the file in messages.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import math

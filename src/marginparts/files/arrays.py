@@ -1,7 +1,5 @@
 """Arrays of NumPy and SciPy (npy, npz); nothing is ever unpickled."""
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 from typing import IO, Any

@@ -1,7 +1,5 @@
 """Files for people: what is wrong with one is a sentence, and none is left half written."""
 
-from __future__ import annotations
-
 import errno
 import glob
 import os

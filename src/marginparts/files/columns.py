@@ -1,7 +1,5 @@
 """The columns of a matrix: that they are those of the model, and that their entries are fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a file of samples looks like, and what comes out of one."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator
 from dataclasses import dataclass

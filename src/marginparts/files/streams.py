@@ -1,7 +1,5 @@
 """Open people's files so that whatever is wrong with one becomes a sentence."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 import importlib

@@ -1,7 +1,5 @@
 """What the pictures of fitted estimators share: where the parts are, and what things are called."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 

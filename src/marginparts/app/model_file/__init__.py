@@ -3,8 +3,6 @@
 A model file is a zip archive of JSON, arrays and checksums; ``docs/model-files.md`` describes it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

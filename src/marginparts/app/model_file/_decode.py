@@ -1,7 +1,5 @@
 """The way back: JSON and arrays to the value. Whatever does not fit raises."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable

@@ -6,8 +6,6 @@ under names that say where they were. Of classes only the name is written, and o
 are known.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

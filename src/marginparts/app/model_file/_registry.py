@@ -1,7 +1,5 @@
 """The classes that can be kept, by name."""
 
-from __future__ import annotations
-
 import dataclasses
 from enum import Enum
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """A folder of images: one subfolder a class, and ``unlabeled`` for the rest."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass

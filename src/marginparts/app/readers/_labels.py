@@ -1,7 +1,5 @@
 """What a label in a file means, labels for the estimators, and files beside a matrix."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path

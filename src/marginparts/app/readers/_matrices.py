@@ -1,7 +1,5 @@
 """Matrices: npz, npy and mtx with files beside them, and h5ad, which is annotated itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ They are read here and not by `scipy.io.mmread`, which is faster, but on some br
 interpreter (seen with SciPy 1.17).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import IO, Any
 

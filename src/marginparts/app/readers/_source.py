@@ -1,7 +1,5 @@
 """Find out what a file is by its name, and open it."""
 
-from __future__ import annotations
-
 import os
 from itertools import chain
 from pathlib import Path

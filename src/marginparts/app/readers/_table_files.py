@@ -1,7 +1,5 @@
 """The formats of tables: text (CSV, TSV), one JSON object a line, and Parquet with pyarrow."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

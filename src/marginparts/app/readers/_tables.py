@@ -1,7 +1,5 @@
 """Tables, whatever their format: a column of texts, or numeric columns that make a matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The most certain and the most doubtful samples of a file, and the words that decided."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple, TypeVar

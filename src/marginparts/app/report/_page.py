@@ -33,8 +33,6 @@ by row, 255 for full ink; parts and classes are referred to by their index from 
 (index, weight).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """What the page shows of a model, as plain values. Nothing is fitted here, and nothing drawn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
