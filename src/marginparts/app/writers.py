@@ -6,6 +6,7 @@ import contextlib
 import csv
 import json
 import math
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -173,5 +174,4 @@ def open_array_writer(path: Path, name: str, n_columns: int) -> Iterator[Callabl
         ):
             header = {"descr": "<f4", "fortran_order": False, "shape": (n_rows, n_columns)}
             np.lib.format.write_array_header_2_0(member, header)
-            while chunk := raw.read(1 << 22):
-                member.write(chunk)
+            shutil.copyfileobj(raw, member, 1 << 22)

@@ -19,6 +19,8 @@ from rich.progress import Progress as Bars
 from rich.progress import TimeRemainingColumn as TimeLeft
 from rich.table import Table
 
+from marginparts.files.atomic import FileProblemError
+
 if TYPE_CHECKING:
     from marginparts.app.model import Model
     from marginparts.app.readers import Batch, SampleSource
@@ -56,7 +58,6 @@ def refuse(sentence: str, code: int = 2) -> NoReturn:
 def sentences() -> Iterator[None]:
     """Turn what is wrong with a file or an option into one sentence and exit code 2."""
     from marginparts.app.preparation import PreparationError
-    from marginparts.files.atomic import FileProblemError
 
     try:
         yield
@@ -73,7 +74,6 @@ def load_model(path: Path) -> Model:
     """Return the model in a file, whatever wrote it."""
     from marginparts.app.model import Model
     from marginparts.app.model_file import load
-    from marginparts.files.atomic import FileProblemError
 
     model = load(path)
     if not isinstance(model, Model):
@@ -114,8 +114,6 @@ def print_json(found: Any) -> None:
 
 def refuse_same(source: Path | None, target: Path | None) -> None:
     """Refuse to write over the file that is read."""
-    from marginparts.files.atomic import FileProblemError
-
     if source and target and source.exists() and target.exists() and source.samefile(target):
         raise FileProblemError(f"{target} is the file that is read; give --out another name.")
 

@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
-from marginparts.commands._console import AsJson, Quiet, bars, print_json, sentences
+from marginparts.commands._console import AsJson, Quiet, bars, option, print_json, sentences
+from marginparts.files.atomic import check_destination, written_beside
+
+PAGE = Path("marginparts-demo.html")
 
 
 def demo(
-    out: Annotated[
-        Path, typer.Option("--out", metavar="PAGE", help="Where to write the page at the end.")
-    ] = Path("marginparts-demo.html"),
+    out: Annotated[Path, option("--out", "PAGE", "Where to write the page at the end.")] = PAGE,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -27,7 +28,6 @@ def demo(
     learned about the digits.
     """
     from marginparts.app.demo import METHODS, Score, compare, demo_page, tasks
-    from marginparts.files.atomic import check_destination, written_beside
 
     with sentences():
         check_destination(out)

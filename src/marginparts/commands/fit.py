@@ -15,6 +15,7 @@ from rich.progress import TextColumn
 
 from marginparts.commands import _console as console
 from marginparts.commands import _fit_options as options
+from marginparts.files.atomic import FileProblemError, check_destination
 
 if TYPE_CHECKING:
     from marginparts._types import Progress
@@ -102,8 +103,6 @@ def _end(checkpoint: Path, model_path: Path, interrupted: int | None) -> None:
 
 def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
     """Return where the model goes; find out now, not after the work, that it cannot."""
-    from marginparts.files.atomic import FileProblemError, check_destination
-
     path = out or Path(file.name.removesuffix(".gz")).with_suffix(".model")
     if checkpoint is not None:
         console.refuse_same(file, checkpoint)

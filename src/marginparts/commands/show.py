@@ -12,14 +12,12 @@ from rich.text import Text
 
 from marginparts.commands import _console
 from marginparts.commands._console import AsJson, Encoding, ModelFile, Quiet, option, show
+from marginparts.files.atomic import check_destination, written_beside
 
 if TYPE_CHECKING:
     from marginparts.app.model import Model
 
-TOPICS_EPILOG = _console.examples(
-    "topics tickets.model",
-    "topics tickets.model --words 20 --json",
-)
+TOPICS_EPILOG = _console.examples("topics tickets.model", "topics tickets.model --words 20 --json")
 
 
 def topics(
@@ -73,22 +71,18 @@ def _topics(model: Model, n_words: int, n_parts: int) -> list[dict[str, Any]]:
     for c in model.display_order:
         name, count = model.class_names[c], model.card.label_counts[c]
         order = np.argsort(-weights[:, c], kind="stable")[:n_parts]
-        speaking = [
-            {
-                "part": int(k) + 1,
-                "weight": round(float(weights[k, c]), 4),
-                "words": [(w, round(v, 6)) for w, v in top_features(components[k], names, n_words)],
-            }
-            for k in order
-            if weights[k, c] > 0
-        ]
+        speaking = []
+        for k in order[weights[order, c] > 0]:
+            telling = top_features(components[k], names, n_words)
+            words = [(word, round(value, 6)) for word, value in telling]
+            weight = round(float(weights[k, c]), 4)
+            speaking.append({"part": int(k) + 1, "weight": weight, "words": words})
         found.append({"label": name, "labeled": count, "parts": speaking})
     return found
 
 
 REPORT_EPILOG = _console.examples(
-    "report tickets.model",
-    "report tickets.model tickets.csv --out tickets.html",
+    "report tickets.model", "report tickets.model tickets.csv --out tickets.html"
 )
 
 
@@ -118,13 +112,12 @@ def report(
     """
     from marginparts.app.readers import open_source
     from marginparts.app.report import find_examples, payload_of, render
-    from marginparts.files.atomic import check_destination, written_beside
 
-    page = out or model.with_suffix(".html").name
+    page = out or Path(model.with_suffix(".html").name)
     with _console.sentences(), _console.bars(quiet=quiet or as_json) as shown:
-        _console.refuse_same(file, Path(page))
-        _console.refuse_same(model, Path(page))
-        check_destination(Path(page))
+        _console.refuse_same(file, page)
+        _console.refuse_same(model, page)
+        check_destination(page)
         fitted = _console.load_model(model)
         examples = None
         if file is not None:

@@ -15,6 +15,7 @@ from rich.text import Text as RichText
 
 from marginparts.commands import _console
 from marginparts.commands._console import AsJson, Encoding, ModelFile, Quiet, option, show
+from marginparts.files.atomic import FileProblemError
 
 if TYPE_CHECKING:
     from marginparts._types import Array
@@ -253,7 +254,6 @@ def suggest_next(
     """
     from marginparts.app.suggestion import suggest
     from marginparts.app.writers import TABLES, check_ending, open_table_writer
-    from marginparts.files.atomic import FileProblemError
 
     silent = quiet or as_json
     with (
