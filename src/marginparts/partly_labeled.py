@@ -208,11 +208,10 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):
         ----------
         X : array-like of n rows
         y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled. The columns of a multilabel DataFrame are put
-            into the order of the fit by their names.
+            As in `fit`. The columns of a multilabel DataFrame are put into the order of the fit by
+            their names.
         **score_params
-            Passed on, for instance ``sample_weight``; what has one entry a sample is cut down to
-            the labeled ones.
+            As in `fit`, for instance ``sample_weight``.
 
         Returns
         -------

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.progress import DownloadColumn, TaskID
 
-from marginparts.commands._console import bars, option, sentences, table
+from marginparts.commands._console import bars, option, refuse, sentences, table
 
 app = typer.Typer(
     help="The paper's data sets: list, fetch, and where they are.", no_args_is_help=True
@@ -58,9 +58,8 @@ def fetch(
 
             folder = datasets.fetch(name, data_dir, progress)
     except datasets.DataError as error:
-        typer.echo(str(error), err=True)
         # 2 is what a wrong argument gives everywhere in the command
-        raise typer.Exit(2 if isinstance(error, datasets.UnknownDataError) else 1) from error
+        refuse(str(error), 2 if isinstance(error, datasets.UnknownDataError) else 1)
     typer.echo(f"{name} is in {folder}")
 
 

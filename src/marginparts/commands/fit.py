@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from rich.progress import TextColumn
 
 from marginparts.commands import _console as console
@@ -90,15 +89,13 @@ def fit(
 
 def _end(checkpoint: Path, model_path: Path, interrupted: int | None) -> None:
     """Remove the checkpoint now that the model is safe; after a signal, say that it stays."""
-    if interrupted is None:
-        checkpoint.unlink(missing_ok=True)
-        return
-    typer.echo(
-        f"Interrupted: {model_path} is what was found so far, and the same command goes on from "
-        f"{checkpoint}.",
-        err=True,
-    )
-    raise typer.Exit(128 + interrupted)
+    if interrupted is not None:
+        console.refuse(
+            f"Interrupted: {model_path} is what was found so far, and the same command goes on "
+            f"from {checkpoint}.",
+            128 + interrupted,
+        )
+    checkpoint.unlink(missing_ok=True)
 
 
 def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:

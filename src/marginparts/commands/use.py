@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from marginparts.app.model import Decision, Model
     from marginparts.app.readers import Batch
     from marginparts.app.suggestion import Suggestion
-    from marginparts.commands._agreement import Agreement
 
 DataFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Samples, in any format that 'fit' takes.")
@@ -80,7 +80,6 @@ def predict(
     memory.
     """
     from marginparts.app.writers import open_table_writer
-    from marginparts.commands._agreement import Agreement
 
     silent = quiet or as_json or out is None
     with (
@@ -96,6 +95,38 @@ def predict(
             n, empty = n + len(decisions), empty + blank
     if out is not None:
         _tell(fitted, agreement, out, n, empty, as_json=as_json, quiet=quiet)
+
+
+class Agreement:
+    """Counts how often given labels are the known ones, while a file streams by."""
+
+    def __init__(self, class_names: Sequence[str], multilabel: bool) -> None:
+        self.class_names, self.multilabel = class_names, multilabel
+        self.n = self.right = 0
+        self.hits: Counter[str] = Counter()
+        self.errors: Counter[str] = Counter()
+
+    def add(
+        self, given: Iterable[tuple[str, ...]], known: Iterable[tuple[str, ...] | None]
+    ) -> None:
+        """Count some samples; those without a known label are passed over."""
+        for labels, truth in zip(given, known, strict=True):
+            if truth is not None:
+                self.n += 1
+                self.right += {*labels} == {*truth}
+                self.hits.update({*labels} & {*truth})
+                self.errors.update({*labels} ^ {*truth})
+
+    def score(self) -> float:
+        """Return the accuracy, or the mean of the micro and macro F where labels are several."""
+        import numpy as np
+
+        from marginparts.scores import f_from_counts
+
+        if not self.multilabel:
+            return self.right / max(self.n, 1)
+        counts = ([count[name] for name in self.class_names] for count in (self.hits, self.errors))
+        return f_from_counts(*map(np.array, counts))
 
 
 def _decided(model: Model, batch: Batch) -> tuple[list[Decision], Array, int]:

@@ -95,7 +95,10 @@ def fetch(name: str, data_dir: Folder = None, progress: OnBytes | None = None) -
     except OSError as error:
         if isinstance(error, DataError):
             raise
-        raise DownloadError(_disk_sentence(folder, error)) from error
+        why = f"{folder} cannot be written ({error.strerror}):"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            why = f"The disk of {folder} is full: make room, or"
+        raise DownloadError(f"{why} name another folder with {VARIABLE}.") from error
     load_paper_data(name, data_dir)
     return folder
 
@@ -159,12 +162,6 @@ def _chunks(url: str) -> Iterator[tuple[bytes, int | None]]:
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise EOFError(getattr(reason, "strerror", None) or str(reason)) from error
-
-
-def _disk_sentence(folder: Path, error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"The disk of {folder} is full: make room, or name another folder with {VARIABLE}."
-    return f"{folder} cannot be written ({error.strerror}): name another folder with {VARIABLE}."
 
 
 def _accept_digest(algorithm: str, expected: str, path: Path) -> list[Path]:

@@ -52,14 +52,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure as PNG, without a date or a version in it.
-
-    Parameters
-    ----------
-    figure : Figure
-    path : path
-        Its folder is made where needed.
-    """
+    """Write a figure as PNG, without a date or a version in it; the folder is made if needed."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=200, format="png", metadata={"Software": None})
 

@@ -36,11 +36,11 @@ class MatrixSource(SampleSource):
     identity: Mapping[str, Sequence[Any]]
 
     def batches(self, size: int = 10_000) -> Iterator[Batch]:
-        name_of = columns.namer(self.layout.names)
+        name_of, what = columns.namer(self.layout.names), f"{self.path.suffix[1:].lower()} file"
         with self.opened() as X:
             for first in range(0, len(self.labels), size):
                 rows = slice(first, first + size)
-                with library_reads(self.path, _H5AD):
+                with library_reads(self.path, what):
                     some = X[rows]
                     if sp.issparse(some):
                         some.check_format(full_check=True)

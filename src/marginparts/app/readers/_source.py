@@ -17,23 +17,17 @@ from marginparts.files.atomic import FileProblemError, problems_with
 from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
 from marginparts.files.streams import check_encoding
 
-#: The formats by the endings of files' names.
-FORMATS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".npz": "npz",
-    ".npy": "npy",
-    ".mtx": "mtx",
-    ".h5ad": "h5ad",
+_ENDINGS = {
+    "csv": ".csv",
+    "tsv": ".tsv .tab",
+    "jsonl": ".jsonl .ndjson",
+    "parquet": ".parquet .pq",
+    "svmlight": ".svm .svmlight .libsvm",
+    **{name: f".{name}" for name in ("npz", "npy", "mtx", "h5ad")},
 }
+
+#: The formats by the endings of files' names.
+FORMATS = {ending: name for name, endings in _ENDINGS.items() for ending in endings.split()}
 
 _COMPRESSIBLE = {"csv", "tsv", "jsonl", "svmlight", "mtx"}
 

@@ -75,9 +75,14 @@ def render(payload: Mapping[str, Any]) -> str:
     """
     payload = plain(payload)
     shown = [name for name, keys in SECTIONS.items() if _is_shown(payload.get(name), keys)]
-    style, script, page = (_read(name) for name in ("page.css", "page.js", "page.html"))
+    folder = files("marginparts.app.report")
+    style, script, page = (
+        (folder / f"page.{ending}").read_text(encoding="utf-8") for ending in ("css", "js", "html")
+    )
     slots = {
-        "policy": _policy(style, script),
+        # this style, this script, and nothing from anywhere
+        "policy": f"default-src 'none'; style-src '{_digest(style)}'; "
+        f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'",
         "title": html.escape(str(payload.get("title") or "Report")),
         "subtitle": _paragraph(payload.get("subtitle")),
         "footer": _paragraph(payload.get("footer")),
@@ -96,10 +101,6 @@ def _is_shown(section: Any, keys: tuple[str, ...]) -> bool:
     return any(section.get(key) for key in keys) if section and keys else bool(section)
 
 
-def _read(name: str) -> str:
-    return (files("marginparts.app.report") / name).read_text(encoding="utf-8")
-
-
 def _paragraph(text: str | None) -> str:
     return f"<p>{html.escape(str(text))}</p>" if text else ""
 
@@ -114,14 +115,6 @@ def _contents(page: str, shown: list[str]) -> str:
         if section["name"] in shown
     )
     return f'<nav aria-label="Contents">\n      <ol>\n{items}\n      </ol>\n    </nav>'
-
-
-def _policy(style: str, script: str) -> str:
-    """Return the Content-Security-Policy: this style, this script, and nothing from anywhere."""
-    return (
-        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def _digest(text: str) -> str:

@@ -86,13 +86,6 @@ def _lead(difference: float, metric: str) -> str:
     return f"{size} {'above' if difference > 0 else 'below'}"
 
 
-def _features(model: Model, row: Data) -> dict[str, Any]:
-    """Return the largest entries of a row (d,), or its picture."""
-    if model.layout.image_shape is None:
-        return {"top": top_features(row, model.feature_names, _WORDS), "image": None}
-    return {"top": [], "image": picture(row)}
-
-
 def _parts(
     model: Model, components: Data, shares: list[float] | None = None, *, weigh: bool = False
 ) -> list[dict[str, Any]]:
@@ -102,7 +95,12 @@ def _parts(
     place = {c: k for k, c in enumerate(model.display_order)}
     found = []
     for k in range(components.shape[0]):
-        part: dict[str, Any] = _features(model, components[[k]])
+        row = components[[k]]
+        part: dict[str, Any] = {"top": [], "image": None}
+        if model.layout.image_shape is not None:
+            part["image"] = picture(row)
+        else:
+            part["top"] = top_features(row, model.feature_names, _WORDS)
         part["share"] = shares[k] if shares else None
         if weights is not None:
             shown = _for_and_against(weights[k], 3, 1)
