@@ -93,20 +93,15 @@ def write_archive(
         _write(file, kind, text, arrays, zipfile.ZIP_STORED)
 
 
-def text_name(kind: str) -> str:
-    """Return the name of the text in an archive."""
-    return f"{kind}.json"
-
-
 def _write(
     file: IO[bytes], kind: str, text: bytes, arrays: dict[str, NDArray[Any]], how: int
 ) -> list[zipfile.ZipInfo]:
     """Write all members, and return what the archive says about them."""
     sums = {}
     with zipfile.ZipFile(file, "w", compression=how, compresslevel=_LEVEL) as archive:
-        with _member(archive, text_name(kind), len(text)) as member:
+        with _member(archive, f"{kind}.json", len(text)) as member:
             member.write(text)
-        sums[text_name(kind)] = member.sum.hexdigest()
+        sums[f"{kind}.json"] = member.sum.hexdigest()
         for name, array in sorted(arrays.items()):
             place = f"{FOLDER}{name}.npy"
             with _member(archive, place, array.nbytes) as member:
@@ -155,7 +150,7 @@ class Archive:
     """An archive to read; whatever is wrong with it is a `FileProblemError` that names its path."""
 
     def __init__(self, path: str | os.PathLike[str], file: IO[bytes], kind: str = "model") -> None:
-        self._path, self._kind, self._text = path, kind, text_name(kind)
+        self._path, self._kind, self._text = path, kind, f"{kind}.json"
         with self._damage("it is not a whole zip archive"):
             self._zip = zipfile.ZipFile(file)
             self._members = self._checked(self._zip.infolist(), file.seek(0, os.SEEK_END))
