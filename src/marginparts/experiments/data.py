@@ -19,15 +19,7 @@ EMBEDDED: dict[str, Callable[[], Any]] = {
 
 
 def load_data(name: str, data_dir: str | None = None) -> PaperData:
-    """Return a data set of the paper, or an embedded one in the same form.
-
-    Parameters
-    ----------
-    name : str
-        As in `load_paper_data`, or ``"digits"`` or ``"docstrings"``.
-    data_dir : path or None
-        The folder of the paper's data sets; the embedded ones need none.
-    """
+    """Return a data set of the paper, or an embedded one in the same form."""
     if name not in EMBEDDED:
         return load_paper_data(name, data_dir)
     found = EMBEDDED[name]()

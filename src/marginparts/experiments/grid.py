@@ -62,24 +62,14 @@ Run = Callable[[Trial, Shares, Ranks, SearchGrid], Scored]
 class Method:
     """A method, and what one unit of its work covers.
 
-    Attributes
-    ----------
-    title : str
-    run : Run
-    settings : tuple of str
-        The entries of the grid that it uses: what else is in a grid is not its business.
-    labels : bool
-        It learns from labels, so each share of them is work of its own; what it learns serves
-        all shares otherwise.
-    ranks : {"each", "all", "none"}
-        Each rank is work of its own, one go serves all of them, or it has none.
-    source : str
-        The code of a method from outside, so that an edited one is not taken for done.
+    One that learns from ``labels`` has each share of them for work of its own; what others learn
+    serves all shares. Of the ``ranks`` "each" is work of its own, or one go serves "all" of them,
+    or it has "none".
     """
 
     title: str
     run: Run
-    settings: tuple[str, ...]
+    settings: tuple[str, ...]  # the entries of the grid that it uses
     labels: bool = True
     ranks: str = "each"
-    source: str = ""
+    source: str = ""  # the code of one from outside, so that an edited one is not taken for done

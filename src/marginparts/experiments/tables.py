@@ -46,6 +46,11 @@ class Cell(NamedTuple):
     preprocessing: str
     fraction: float
 
+    @classmethod
+    def of(cls, record: Record) -> Cell:
+        """Return the cell of a record."""
+        return cls(*(record[name] for name in cls._fields))
+
     @property
     def share(self) -> str:
         """The share of labels in words."""
@@ -78,42 +83,29 @@ def curves(records: Iterable[Record]) -> Curves:
     """
     groups: dict[tuple[Cell, str, int | None], list[Record]] = defaultdict(list)
     for record in records:
-        cell = Cell(record["data"], record["preprocessing"], record["fraction"])
-        groups[cell, record["method"], record.get("rank")].append(record)
+        groups[Cell.of(record), record["method"], record.get("rank")].append(record)
     found: Curves = defaultdict(lambda: defaultdict(list))
     for (cell, method, rank), some in sorted(groups.items(), key=lambda item: item[0][2] or 0):
         found[cell][method].append(_point(method, rank, best_by_split(some)))
-    return {
-        cell: {method: _whole(points) for method, points in methods.items()}
-        for cell, methods in sorted(found.items())
-    }
+    for methods in found.values():
+        for method, points in methods.items():
+            most = max(point.splits for point in points)
+            methods[method] = [point for point in points if point.splits == most]
+    return dict(sorted(found.items()))
 
 
 def best_by_split(records: Iterable[Record]) -> list[Record]:
     """Return the record with the best validation score of each split, in order of splits."""
-    best: dict[int, Record] = {}
+    splits: dict[int, list[Record]] = defaultdict(list)
     for record in records:
-        now = best.get(record["split"])
-        if now is None or record["validation"] > now["validation"]:
-            best[record["split"]] = record
-    return [best[split] for split in sorted(best)]
+        splits[record["split"]].append(record)
+    return [max(some, key=lambda r: r["validation"]) for _, some in sorted(splits.items())]
 
 
 def _point(method: str, rank: int | None, best: list[Record]) -> Point:
     tests = [record["test"] for record in best]
-    return Point(
-        method,
-        rank,
-        validation=statistics.fmean(record["validation"] for record in best),
-        test=statistics.fmean(tests),
-        std=_spread(tests),
-        best=tuple(best),
-    )
-
-
-def _whole(points: list[Point]) -> list[Point]:
-    most = max(point.splits for point in points)
-    return [point for point in points if point.splits == most]
+    validation = statistics.fmean(record["validation"] for record in best)
+    return Point(method, rank, validation, statistics.fmean(tests), _spread(tests), tuple(best))
 
 
 def chosen(points: Iterable[Point]) -> Point:
@@ -125,16 +117,12 @@ def table1() -> list[dict[str, Any]]:
     """Return the composition of the data sets, one dictionary each."""
     return [
         {
-            "data": entry.name,
-            "kind": entry.kind,
-            "training": entry.n_train,
-            "validation": entry.n_validation,
-            "test": entry.n_test,
-            "columns": entry.n_columns,
+            "data": entry.name, "kind": entry.kind, "training": entry.n_train,
+            "validation": entry.n_validation, "test": entry.n_test, "columns": entry.n_columns,
             "classes": entry.n_classes,
         }
         for entry in PAPER_DATA.values()
-    ]
+    ]  # fmt: skip
 
 
 def table2(found: Curves) -> dict[str, Any]:
@@ -157,15 +145,10 @@ def table2(found: Curves) -> dict[str, Any]:
 
 
 def _summary(point: Point) -> dict[str, Any]:
-    summary: dict[str, Any] = {
-        "mean": round(point.test, 2),
-        "std": round(point.std, 2),
-        "validation": round(point.validation, 2),
-        "splits": point.splits,
-    }
-    if point.rank is not None:
-        summary["rank"] = point.rank
-    return summary
+    scores = {"mean": point.test, "std": point.std, "validation": point.validation}
+    rank = {} if point.rank is None else {"rank": point.rank}
+    rounded = {name: round(score, 2) for name, score in scores.items()}
+    return {**rounded, "splits": point.splits, **rank}
 
 
 def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
@@ -181,8 +164,7 @@ def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
         rows = cells[f"{record['data']} {100 * record['fraction']:g}%"]
         rows[METHODS[record["method"]].title].append(record)
         if record["method"] == "nmf_alpha":
-            updates = f"NMF-alpha, {record['map_iter']} mapping updates"
-            rows[updates].append(record)
+            rows[f"NMF-alpha, {record['map_iter']} mapping updates"].append(record)
     found = {}
     for name, rows in cells.items():
         tests = {
@@ -214,17 +196,8 @@ def _spread(scores: list[float]) -> float:
 def open_goal(records: Iterable[Record], others: Iterable[Record]) -> dict[str, Any]:
     """Return how far past the paper it goes, by data set and share of labels.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        Of methods without limits but on the number of dimensions.
-    others : iterable of Record
-        Of classifiers without parts, with any preparation: each is at its best.
-
-    Returns
-    -------
-    dict
-        For each cell the score, the dimensions, the setting, and the best rival.
+    For each the score, the dimensions, the setting, and the best of the ``others``: classifiers
+    without parts, with any preparation.
     """
     rivals = _pooled(others)
     found: dict[str, Any] = {}
