@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from marginparts.experiments.grid import SearchGrid
@@ -54,15 +55,6 @@ class Study:
     grid: SearchGrid = USUAL_GRID
     own_ranks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def ranks_of(self, method: str) -> tuple[int, ...]:
-        """Return the ranks of a method by its name."""
-        return self.own_ranks.get(method, self.ranks)
-
-    @property
-    def compares(self) -> bool:
-        """Whether all methods of the paper take part, and so may others."""
-        return set(PAPER_METHODS) <= set(self.methods)
-
     def units(self) -> Iterator[Unit]:
         """Cut the study into units, the longest first: none is left running alone at the end."""
         found = [
@@ -74,15 +66,11 @@ class Study:
         yield from sorted(found, key=lambda unit: -unit.weight)
 
     def _units_of(self, name: str, split: int) -> Iterator[Unit]:
-        method = method_named(name)
-        shares: list[tuple[float, ...]]
-        shares = [(f,) for f in self.fractions] if method.labels else [self.fractions]
-        own = self.ranks_of(name)
-        ranks: dict[str, list[tuple[int, ...]]]
-        ranks = {"each": [(r,) for r in own], "all": [own], "none": [()]}
-        for fractions in shares:
-            for some in ranks[method.ranks]:
-                yield Unit(self.data, self.preprocessing, name, split, fractions, some, self.grid)
+        method, own = method_named(name), self.own_ranks.get(name, self.ranks)
+        shares = zip(self.fractions) if method.labels else [self.fractions]
+        ranks = {"each": zip(own), "all": [own], "none": [()]}[method.ranks]
+        for fractions, some in product(shares, ranks):
+            yield Unit(self.data, self.preprocessing, name, split, fractions, some, self.grid)
 
 
 @dataclass(frozen=True)
@@ -198,12 +186,7 @@ STUDIES = {study.name: study for study in (*TABLE_2, AVIATION, *BESIDE, *ABLATIO
 
 #: A small grid for a first try, in minutes.
 QUICK_GRID = SearchGrid(
-    lams=(10.0, 1.0),
-    lda_inputs=(100,),
-    max_iter=40,
-    warm_iter=10,
-    steps=1,
-    direction_steps=0,
+    lams=(10.0, 1.0), lda_inputs=(100,), max_iter=40, warm_iter=10, steps=1, direction_steps=0
 )
 
 
@@ -217,7 +200,7 @@ def quick(study: Study) -> Study:
 
 
 def with_methods(study: Study, names: Iterable[str]) -> Study:
-    """Return a study with more methods, if it is one that compares them."""
-    if not study.compares:
+    """Return a study with more methods, if all of the paper's take part in it."""
+    if not set(PAPER_METHODS) <= set(study.methods):
         return study
     return replace(study, methods=tuple(dict.fromkeys((*study.methods, *names))))

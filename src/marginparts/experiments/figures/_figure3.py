@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import cycle
+from itertools import cycle, groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from marginparts.datasets import PAPER_DATA
 from marginparts.experiments.figures._names import cells_of, data_title, method_title
-from marginparts.experiments.tables import Cell, Curves, Point, chosen
-from marginparts.plots._look import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    WIDTH,
-    drawing,
-    legend_outside,
-    small_ticks,
-)
+from marginparts.experiments.tables import Curves, Point, chosen
+from marginparts.plots import _look
+from marginparts.plots._look import WIDTH, drawing, legend_outside, small_ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,14 +21,14 @@ Look: TypeAlias = dict[str, Any]
 
 #: How methods are drawn; those that are not here take turns.
 _KNOWN: dict[str, Look] = {
-    "nmf_alpha": {"color": BLUE, "marker": "o"},
-    "svm": {"color": RED, "linestyle": "--"},
-    "tsvm": {"color": GREEN, "linestyle": "-."},
+    "nmf_alpha": {"color": _look.BLUE, "marker": "o"},
+    "svm": {"color": _look.RED, "linestyle": "--"},
+    "tsvm": {"color": _look.GREEN, "linestyle": "-."},
 }
 _OTHERS: list[Look] = [
-    {"color": PURPLE, "marker": "^"},
-    {"color": ORANGE, "marker": "D"},
-    {"color": SKY, "marker": "v"},
+    {"color": _look.PURPLE, "marker": "^"},
+    {"color": _look.ORANGE, "marker": "D"},
+    {"color": _look.SKY, "marker": "v"},
     {"color": "0.4", "marker": "P"},
 ]
 _SQUARE: Look = {
@@ -51,17 +41,9 @@ _SQUARE: Look = {
 def figure3(curves: Curves, preprocessing: dict[str, str], also: tuple[str, ...] = ()) -> Figure:
     """Draw the test scores of NMF-alpha against the rank, beside the SVMs on the inputs.
 
-    One row a data set, one column a share of labels. A band is one standard deviation over the
-    splits to each side; the hollow square is the rank that is best on the validation rows.
-
-    Parameters
-    ----------
-    curves : Curves
-        See `marginparts.experiments.tables.curves`.
-    preprocessing : dict
-        The preparation to show for each data set.
-    also : tuple of str
-        More methods to draw.
+    One row a data set, with the preparation given for it, one column a share of labels. A band is
+    one standard deviation over the splits to each side; the hollow square is the rank that is best
+    on the validation rows.
     """
     from matplotlib.figure import Figure
 
@@ -70,7 +52,8 @@ def figure3(curves: Curves, preprocessing: dict[str, str], also: tuple[str, ...]
         cell: {method: curves[cell][method] for method in wanted if method in curves[cell]}
         for cell in cells_of(curves, preprocessing)
     }
-    rows = _by_data(cell for cell, methods in shown.items() if methods)
+    present = [cell for cell, methods in shown.items() if methods]
+    rows = {data: list(some) for data, some in groupby(present, key=lambda cell: cell.data)}
     if not rows:
         raise ValueError(f"There is nothing to draw: no records of {', '.join(wanted)}.")
     figure = Figure(figsize=(WIDTH, 1.75 * len(rows) + 0.4), layout="constrained")
@@ -87,17 +70,10 @@ def figure3(curves: Curves, preprocessing: dict[str, str], also: tuple[str, ...]
             axis.remove()
         row[0].set_ylabel(f"{data_title(data)}\n{_score_name(data)}")
     for column in axes.T:
-        present = [axis for axis in column if axis.figure is not None]
-        present[-1].set_xlabel("number of parts")
+        drawn = [axis for axis in column if axis.figure is not None]
+        drawn[-1].set_xlabel("number of parts")
     legend_outside(figure, _handles(figure), "lower")
     return figure
-
-
-def _by_data(cells: Iterable[Cell]) -> dict[str, list[Cell]]:
-    rows: dict[str, list[Cell]] = {}
-    for cell in cells:
-        rows.setdefault(cell.data, []).append(cell)
-    return rows
 
 
 def _looks(methods: Iterable[str]) -> dict[str, Look]:
@@ -151,7 +127,5 @@ def _handles(figure: Figure) -> list[Any]:
 
 
 def _score_name(data: str) -> str:
-    known = PAPER_DATA.get(data)
-    if known is not None and known.kind == "multilabel":
-        return "F-measure (\N{MULTIPLICATION SIGN}100)"
-    return "accuracy (%)"
+    multilabel = data in PAPER_DATA and PAPER_DATA[data].kind == "multilabel"
+    return "F-measure (\N{MULTIPLICATION SIGN}100)" if multilabel else "accuracy (%)"

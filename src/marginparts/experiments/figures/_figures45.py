@@ -24,31 +24,16 @@ _WIDEST = 1.5
 def figure4(curves: Curves, preprocessing: dict[str, str]) -> Figure:
     """Draw NMF-alpha against NMF and PCA, which use no labels.
 
-    Each point is one rank on one data set with one share of labels; both scores are relative to
-    the SVM on the inputs. Points left of the axes, where NMF-alpha is much better, are counted
-    in a note.
-
-    Parameters
-    ----------
-    curves : Curves
-        See `marginparts.experiments.tables.curves`.
-    preprocessing : dict
-        The preparation to show for each data set.
+    Each point is one rank on one data set, with the preparation given for it and one share of
+    labels; both scores are relative to the SVM on the inputs. Points left of the axes, where
+    NMF-alpha is much better, are counted in a note.
     """
     return _compare(curves, preprocessing, ("nmf", "pca"))
 
 
 @drawing
 def figure5(curves: Curves, preprocessing: dict[str, str]) -> Figure:
-    """Draw NMF-alpha against the other semi-supervised factorizations, as in `figure4`.
-
-    Parameters
-    ----------
-    curves : Curves
-        See `marginparts.experiments.tables.curves`.
-    preprocessing : dict
-        The preparation to show for each data set.
-    """
+    """Draw NMF-alpha against the other semi-supervised factorizations, as in `figure4`."""
     return _compare(curves, preprocessing, ("lee2010", "liu_wu2010"))
 
 
