@@ -16,21 +16,7 @@ _ARRAYS = ("data", "indices", "indptr")
 
 
 def open_container(path: Path, group: str | None, n_features: int | None, what: str) -> Source:
-    """Open the matrix of an HDF5 file or a Zarr store.
-
-    Parameters
-    ----------
-    path : Path
-    group : str or None
-        Where it is; None is the root if the arrays of a CSR matrix are there, else ``X``.
-    n_features : int or None
-        The number of columns, where the file does not say it.
-    what : {"HDF5 file", "Zarr store"}
-
-    Returns
-    -------
-    Source
-    """
+    """Open the matrix of an HDF5 file or a Zarr store: ``what`` says which of the two it is."""
     with _opened(path, what) as root:
         with library_reads(path, what):
             node, name = _node(root, path, group)
@@ -72,7 +58,7 @@ def _opened(path: Path, what: str) -> Iterator[Any]:
 
 
 def _node(root: Any, path: Path, group: str | None) -> tuple[Any, str]:
-    """Return the group or array with the matrix, and its name."""
+    """Return the group or array with the matrix, and its name: as asked, or root, or ``X``."""
     if group is None:
         if all(name in root for name in _ARRAYS):
             return root, ""

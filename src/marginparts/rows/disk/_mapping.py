@@ -20,26 +20,12 @@ def mapped_by_blocks(
     r: int,
     out: str | os.PathLike[str] | None = None,
 ) -> Array:
-    """Apply a function of rows to all rows.
+    """Apply a function from trusted rows (m, d) to rows (m, k) to all rows.
 
-    Parameters
-    ----------
-    X : RowBlocks or trusted data
-    function : callable
-        From trusted data (m, d) to an array (m, k).
-    r : int
-        Columns of what it makes on the way, for the memory limit.
-    out : path or None
-        An ``.npy`` file for the result, which then is never in memory as a whole.
-
-    Returns
-    -------
-    (n, k) array
-        A memory map of that file, where there is one.
+    It makes ``r`` columns on the way, which count for the memory limit. With an ``.npy`` file for
+    ``out`` the result is never in memory as a whole, and a memory map of that file is returned.
     """
-    blocks: Iterator[Data] = iter((X,))
-    if isinstance(X, RowBlocks):
-        blocks = X.blocks(X.plan(r, solver="mu"))
+    blocks = X.blocks(X.plan(r, solver="mu")) if isinstance(X, RowBlocks) else (X,)
     found = map(function, blocks)
     if out is None:
         return _gathered(found, X.shape[0])

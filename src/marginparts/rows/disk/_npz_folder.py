@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,15 +16,8 @@ from marginparts.files.arrays import npy_header, read_npz
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import listed
 from marginparts.files.streams import library_reads, opened
-from marginparts.rows.disk._sources import (
-    Bounds,
-    Chunk,
-    Source,
-    check_real,
-    float_type,
-    row_spans,
-    too_large,
-)
+from marginparts.rows.disk._limits import shown
+from marginparts.rows.disk._sources import Bounds, Chunk, Source, check_real, float_type, row_spans
 
 
 class Header(NamedTuple):
@@ -38,37 +31,8 @@ class Header(NamedTuple):
     size: int
 
 
-@dataclass
-class NpzFolder(Source):
-    """The rows of all files, in the natural order of their names."""
-
-    headers: list[Header]
-
-    def chunks(self, most: Bounds) -> Iterator[Chunk]:
-        """Yield all rows in order."""
-        for header in self.headers:
-            if header.size > most.file_bytes:
-                raise too_large(header.path, header.size, most.file_bytes)
-            X = read_npz(header.path)[0]
-            X = sp.csr_array(X) if self.sparse else X
-            # a dense matrix has as many entries in each row
-            indptr = X.indptr if self.sparse else np.arange(len(X) + 1) * X.shape[1]
-            for first, last in row_spans(indptr, most):
-                yield Chunk(X[first:last], header.path, first + 1)
-            del X
-
-
-def open_npz_folder(folder: Path) -> NpzFolder:
-    """Look at the headers of all ``.npz`` files of a folder.
-
-    Parameters
-    ----------
-    folder : Path
-
-    Returns
-    -------
-    NpzFolder
-    """
+def open_npz_folder(folder: Path) -> Source:
+    """Look at the headers of all ``.npz`` files of a folder; their names have a natural order."""
     paths = sorted((p for p in folder.iterdir() if p.suffix.lower() == ".npz"), key=_natural)
     headers = [_header(path) for path in paths]
     for header in headers:
@@ -79,7 +43,26 @@ def open_npz_folder(folder: Path) -> NpzFolder:
             )
     n, d = sum(h.shape[0] for h in headers), headers[0].shape[1]
     dtype, nnz = np.result_type(*(h.dtype for h in headers)), sum(h.nnz for h in headers)
-    return NpzFolder((n, d), dtype, nnz, any(h.sparse for h in headers), 0, headers)
+    sparse = any(h.sparse for h in headers)
+    return Source((n, d), dtype, nnz, sparse, 0, partial(_chunks, headers, sparse))
+
+
+def _chunks(headers: list[Header], sparse: bool, most: Bounds) -> Iterator[Chunk]:
+    """Yield all rows in order."""
+    for header in headers:
+        if header.size > most.file_bytes:
+            raise FileProblemError(
+                f"{header.path} holds {shown(header.size)}, and the memory limit leaves "
+                f"{shown(most.file_bytes)} for a file that is read whole; raise memory_limit or "
+                "save it as several files with fewer rows."
+            )
+        X = read_npz(header.path)[0]
+        X = sp.csr_array(X) if sparse else X
+        # a dense matrix has as many entries in each row
+        indptr = X.indptr if sparse else np.arange(len(X) + 1) * X.shape[1]
+        for first, last in row_spans(indptr, most):
+            yield Chunk(X[first:last], header.path, first + 1)
+        del X
 
 
 def _natural(path: Path) -> list[tuple[int, Any]]:

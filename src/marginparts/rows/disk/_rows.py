@@ -18,9 +18,8 @@ from marginparts.files.columns import check_entries
 from marginparts.rows.base import Elsewhere
 from marginparts.rows.disk._containers import open_container
 from marginparts.rows.disk._limits import Plan, Problem, bytes_of, planned, shown
-from marginparts.rows.disk._npy import NpyFile
 from marginparts.rows.disk._npz_folder import open_npz_folder
-from marginparts.rows.disk._sources import Bounds, Source, csr_source, dense_source
+from marginparts.rows.disk._sources import Bounds, NpyFile, Source, csr_source, dense_source
 from marginparts.rows.disk._stored import StoredRows
 from marginparts.validation import as_nonnegative, check_count
 
@@ -48,6 +47,7 @@ class RowBlocks(Elsewhere):
         self.path, self.source = path, source
         self.memory_limit, self.scratch = memory_limit, scratch
         self.shape, self.dtype, self.nnz = source.shape, source.dtype, source.nnz
+        self._entry = self.dtype.itemsize + (4 if source.sparse else 0)  # bytes in a block file
 
     def __repr__(self) -> str:
         n, d = self.shape
@@ -65,22 +65,20 @@ class RowBlocks(Elsewhere):
 
     def plan(self, n_components: int, solver: str = "auto") -> Plan:
         """Return how a fit would share out the memory."""
-        itemsize = self.dtype.itemsize
-        entry = itemsize + (4 if self.source.sparse else 0)
-        copies = 1 if solver == "mu" else 3
-        problem = Problem(self.shape, self.nnz, entry, itemsize, n_components, copies)
-        return planned(self.memory_limit, problem, self.source.largest_row * entry)
+        itemsize, copies = self.dtype.itemsize, 1 if solver == "mu" else 3
+        problem = Problem(self.shape, self.nnz, itemsize, n_components, copies)
+        return planned(self.memory_limit, problem, self.source.largest_row * self._entry)
 
     def blocks(self, plan: Plan) -> Iterator[Any]:
         """Yield all rows in order, checked: canonical CSR or C-ordered arrays."""
-        entry = self.dtype.itemsize + (4 if self.source.sparse else 0)
-        most = Bounds(max(plan.block_bytes // entry, 1), plan.block_rows, plan.file_bytes)
+        entries = max(plan.block_bytes // self._entry, 1)
+        most = Bounds(entries, plan.block_rows, plan.file_bytes)
         for X, path, place in self.source.chunks(most):
             if sp.issparse(X):
                 X = sp.csr_array(X, dtype=self.dtype)
             else:
                 X = np.ascontiguousarray(X, dtype=self.dtype)
-            size = X.nbytes if isinstance(X, np.ndarray) else X.nnz * entry
+            size = X.nbytes if isinstance(X, np.ndarray) else X.nnz * self._entry
             if X.shape[0] == 1 and size > plan.block_bytes:
                 raise FileProblemError(
                     f"{path}, row {place} takes {shown(size)}, and memory_limit leaves "
