@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import EllipsisType
 from typing import Any
@@ -45,8 +46,7 @@ class FactorBlocks:
 class BlockSource(ABC):
     """Trusted data in blocks of rows."""
 
-    #: (k + 1,): block i has the rows ``bounds[i]:bounds[i + 1]``.
-    bounds: Sequence[int]
+    bounds: Sequence[int]  # block i has the rows bounds[i]:bounds[i + 1]
     shape: tuple[int, int]
     sparse: bool
 
@@ -63,40 +63,26 @@ class BlockSource(ABC):
         return FactorBlocks(len(self.bounds) - 1)
 
 
+@dataclass
 class BlockedMatrix:
     """Prepared data in blocks of rows, or the transpose of it.
 
-    Parameters
-    ----------
-    shape : (n, d)
-        Of the data, whether transposed or not.
-    bounds : (k + 1,) ints
-        Block i has the rows ``bounds[i]:bounds[i + 1]`` of the data.
-    read : callable
-        ``read(transposed)`` yields the blocks (n_i, d), or (d, n_i), prepared by the inner backend.
-    new_factor : callable
-        Returns where the blocks of a factor can be kept.
-    kind : prepared matrix
-        One of the blocks' kind, for what is to be prepared alike.
+    ``read(transposed)`` yields the blocks (n_i, d), or (d, n_i), prepared by the inner backend;
+    ``new_factor()`` is where the blocks of a factor can be kept. A matrix of the blocks' ``kind``
+    is for what is to be prepared alike.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, int],
-        bounds: Sequence[int],
-        read: Callable[[bool], Iterable[Any]],
-        new_factor: Callable[[], FactorBlocks],
-        kind: Matrix,
-    ) -> None:
-        self.shape, self.bounds, self.read, self.new_factor = shape, bounds, read, new_factor
-        self.kind, self.transposed = kind, False
+    shape: tuple[int, int]
+    bounds: Sequence[int]  # block i has the rows bounds[i]:bounds[i + 1] of the data
+    read: Callable[[bool], Iterable[Any]]
+    new_factor: Callable[[], FactorBlocks]
+    kind: Matrix
+    transposed: bool = False
 
     @property
     def T(self) -> BlockedMatrix:
         """The transpose."""
-        transpose = copy(self)
-        transpose.shape, transpose.transposed = self.shape[::-1], not self.transposed
-        return transpose
+        return replace(self, shape=self.shape[::-1], transposed=not self.transposed)
 
     @property
     def spans(self) -> list[slice]:
@@ -109,14 +95,7 @@ class BlockedMatrix:
 
 
 class BlockedFactor:
-    """A factor (n, r) in blocks of rows. Reading a block and writing one is all there is to it.
-
-    Parameters
-    ----------
-    like : BlockedMatrix
-        The data whose rows these are.
-    r : int
-    """
+    """A factor (n, r) in blocks like the data's. They are read and written, one at a time."""
 
     def __init__(self, like: BlockedMatrix, r: int) -> None:
         self.blocks, self.like = like.new_factor(), like
@@ -141,7 +120,7 @@ class BlockedFactor:
 
 
 class BlockedCoefficients:
-    """S (n, 2p), cut like the data."""
+    """S (n, 2p), cut like the data, for vectors; its transpose is for factors in blocks."""
 
     def __init__(self, S: Data, like: BlockedMatrix, inner: Backend) -> None:
         S = sp.csr_array(S)
@@ -150,22 +129,15 @@ class BlockedCoefficients:
         # most blocks may have no labeled row at all
         self.used = np.flatnonzero(np.diff(S.indptr[np.asarray(like.bounds)])).tolist() or [0]
 
-    def __matmul__(self, ones: Array) -> Array:
-        """Return the product with a vector (2p,)."""
-        product: Array = self.inner.coefficients(self.S) @ ones
-        return product
+    def __matmul__(self, B: Array | BlockedFactor) -> Any:
+        """Return ``S.T @ H``, a sum over blocks, or the product of S with a vector (2p,)."""
+        if isinstance(B, BlockedFactor):
+            return self.inner.total(self.blocks[i].T @ B.blocks[i] for i in self.used)
+        return self.inner.coefficients(self.S) @ B
 
     @property
-    def T(self) -> _Gathering:
+    def T(self) -> BlockedCoefficients:
         """The transpose, which gathers the rows of a factor."""
-        return _Gathering(self)
-
-
-class _Gathering:
-    """``S.T``: its product with H is a sum over blocks."""
-
-    def __init__(self, S: BlockedCoefficients) -> None:
-        self.S = S
-
-    def __matmul__(self, H: BlockedFactor) -> Any:
-        return self.S.inner.total(self.S.blocks[i].T @ H.blocks[i] for i in self.S.used)
+        transpose = copy(self)
+        transpose.shape = self.shape[::-1]
+        return transpose

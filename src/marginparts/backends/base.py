@@ -120,8 +120,13 @@ class Backend(ABC):
         return finished(A, numerator, den, gauge=gauge)
 
     def total(self, parts: Iterable[Array]) -> Any:
-        """Return the sum of factors of one shape, added up in float64 and in their order."""
-        return total_of(parts)
+        """Return the sum of factors of one shape, added up in float64 in their order."""
+        parts = iter(parts)
+        first = next(parts)
+        total = first.astype(np.float64)
+        for part in parts:
+            total += part
+        return total.astype(first.dtype, copy=False)
 
     def column_sums(self, A: Array) -> Any:
         """Return the sums over rows (r,) in float64."""
@@ -167,12 +172,7 @@ class Backend(ABC):
 
 
 class WrappingBackend(Backend):
-    """A backend around another one, which works on what is not in blocks.
-
-    Parameters
-    ----------
-    inner : Backend
-    """
+    """A backend around another one, which works on what is not in blocks."""
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
@@ -215,18 +215,6 @@ def inverse_or_zero(den: Array, dtype: DTypeLike) -> Array:
     """
     alive = den >= np.finfo(dtype).tiny
     return np.divide(1.0, den, out=np.zeros(len(den)), where=alive).astype(dtype)
-
-
-def total_of(parts: Iterable[Array]) -> Array:
-    """Return the sum of arrays of one shape, added up in float64 in their order, in their type."""
-    total = dtype = None
-    for part in parts:
-        if total is None:
-            total, dtype = part.astype(np.float64), part.dtype
-        else:
-            total += part
-    assert total is not None
-    return total.astype(dtype, copy=False)
 
 
 def finished(

@@ -44,11 +44,7 @@ def write_checkpoint(path: Path, content: Content) -> None:
 def read_checkpoint(path: Path) -> Content:
     """Return what `write_checkpoint` wrote, when every checksum agrees.
 
-    Raises
-    ------
-    FileProblemError
-        The file is no checkpoint, is damaged, or is of another version, whose iterations may round
-        differently.
+    Another version is refused: its iterations may round differently.
     """
     with problems_with(path, "read"), path.open("rb") as file:
         archive = Archive(path, file, KIND)

@@ -27,14 +27,8 @@ _AT_LEAST = 10
 class Logbook:
     """The open checkpoint of one fit: it recalls what was written, and writes when it is time.
 
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-    fit : dict
-        What tells this fit from others, as JSON has it. Notes of another fit are refused.
-    seed : int
-        Where any seed will do (``fit`` names none), the one of the notes is taken.
-    interruption : Interruption
+    ``fit`` tells this fit from others, as JSON has it; notes of another fit are refused. Where any
+    seed will do (``fit`` names none), the one of the notes is taken.
     """
 
     def __init__(

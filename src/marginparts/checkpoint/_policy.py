@@ -53,8 +53,3 @@ class Checkpoint:
             check_positive(self.every_seconds, "every_seconds")
         if self.every_iterations is not None:
             check_count(self.every_iterations, "every_iterations")
-
-
-def as_checkpoint(value: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
-    """Return a checkpoint, from its path where nothing else was said."""
-    return value if isinstance(value, Checkpoint) else Checkpoint(value)

@@ -34,17 +34,10 @@ class MultiplicativeProblem(Problem):
 
 @dataclass
 class LeastSquaresMap(MultiplicativeProblem):
-    """Find H >= 0 with V frozen; all that is needed of the data is ``X V`` and ``V'V``.
+    """Find H >= 0 with V frozen; all that is needed of the data is ``X V`` and ``V'V``."""
 
-    Parameters
-    ----------
-    XV : (n, r)
-    gram : (r, r)
-        ``V.T @ V``.
-    """
-
-    XV: Array
-    gram: Array
+    XV: Array  # (n, r)
+    gram: Array  # (r, r): V.T @ V
 
     blocks: ClassVar[tuple[str, ...]] = ("H",)
 

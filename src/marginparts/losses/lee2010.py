@@ -20,27 +20,13 @@ from marginparts.losses.least_squares import MultiplicativeProblem, squared_erro
 
 @dataclass
 class Lee2010Problem(MultiplicativeProblem):
-    """What is constant in a run.
+    """What is constant in a run."""
 
-    Parameters
-    ----------
-    X : (n, d) prepared matrix
-    x_squared : float
-        ``|X|^2``.
-    Y : (m, c)
-        Indicator of the labeled rows, 0 where unknown.
-    known : (m, c)
-        1 where an entry of Y is known.
-    rows : (m,) int array
-        The labeled rows of X.
-    lam : float
-    """
-
-    X: Operator
-    x_squared: float
-    Y: Array
-    known: Array
-    rows: NDArray[np.intp]
+    X: Operator  # (n, d), prepared
+    x_squared: float  # |X|^2
+    Y: Array  # (m, c): indicator of the labeled rows, 0 where unknown
+    known: Array  # (m, c): 1 where an entry of Y is known
+    rows: NDArray[np.intp]  # (m,): the labeled rows of X
     lam: float
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "U", "H")
@@ -49,20 +35,17 @@ class Lee2010Problem(MultiplicativeProblem):
         self, state: State, block: str, out: Array | None = None, gauge: bool = False
     ) -> Step:
         """Return the multiplicative update of one factor."""
-        return multiplicative_step(state[block], *self._ratio(state, block), gauge)
-
-    def _ratio(self, state: State, block: str) -> tuple[Array, Array]:
-        """Return numerator and denominator of an update."""
         V, U, H = state["V"], state["U"], state["H"]
         H_m = H[self.rows]
         if block == "V":
-            return self.X.T @ H, V @ (H.T @ H)
-        if block == "U":
-            return self.Y.T @ H_m, self._fitted(H_m, U).T @ H_m
-        numerator, denominator = self.X @ V, H @ (V.T @ V)
-        numerator[self.rows] += self.lam * (self.Y @ U)
-        denominator[self.rows] += self.lam * (self._fitted(H_m, U) @ U)
-        return numerator, denominator
+            numerator, denominator = self.X.T @ H, V @ (H.T @ H)
+        elif block == "U":
+            numerator, denominator = self.Y.T @ H_m, self._fitted(H_m, U).T @ H_m
+        else:
+            numerator, denominator = self.X @ V, H @ (V.T @ V)
+            numerator[self.rows] += self.lam * (self.Y @ U)
+            denominator[self.rows] += self.lam * (self._fitted(H_m, U) @ U)
+        return multiplicative_step(state[block], numerator, denominator, gauge)
 
     def _fitted(self, H_m: Array, U: Array) -> Array:
         """The regression's values where the labels are known."""

@@ -21,21 +21,11 @@ from marginparts.losses.least_squares import MultiplicativeProblem
 
 @dataclass
 class LiuWu2010Problem(MultiplicativeProblem):
-    """What is constant in a run.
+    """What is constant in a run."""
 
-    Parameters
-    ----------
-    Xt : (c + n - m, d) prepared matrix
-        Class sums, then the unlabeled rows.
-    gram : (c, c)
-        ``Y'Y``: how many labeled samples each two classes share.
-    x_squared : float
-        ``|X|^2`` of the data itself.
-    """
-
-    Xt: Operator
-    gram: Array
-    x_squared: float
+    Xt: Operator  # (c + n - m, d), prepared: class sums, then the unlabeled rows
+    gram: Array  # (c, c), Y'Y: how many labeled samples each two classes share
+    x_squared: float  # |X|^2 of the data itself
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "P")
 

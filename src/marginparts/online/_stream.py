@@ -73,37 +73,17 @@ class StreamSpec:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """All that is kept of a stream, and nothing else: what it does next depends on this alone.
+    """All that is kept of a stream, and nothing else: what it does next depends on this alone."""
 
-    Attributes
-    ----------
-    pending : Rows
-        Rows that wait for a batch to be full, in the units of the user.
-    V : (d, r) or None before the first step
-        Each column sums to one.
-    past : Past or None
-    memory : Rows
-        In units of ``scale``.
-    W : (c, d)
-        The online learners.
-    labels_at_start : (c,) int array
-        Labels of each class at hand when the parts last began anew.
-    scale : float
-        A power of two that keeps extreme data within range.
-    seed : int
-    steps : int
-        The number of batches taken in.
-    """
-
-    pending: Rows
-    V: Array | None
+    pending: Rows  # wait for a batch to be full, in the units of the user
+    V: Array | None  # (d, r), each column sums to one; None before the first step
     past: Past | None
-    memory: Rows
-    W: Array
-    labels_at_start: NDArray[np.int64]
-    scale: float
+    memory: Rows  # in units of ``scale``
+    W: Array  # (c, d): the online learners
+    labels_at_start: NDArray[np.int64]  # (c,), of each class when the parts last began anew
+    scale: float  # a power of two that keeps extreme data within range
     seed: int
-    steps: int = 0
+    steps: int = 0  # the number of batches taken in
 
     @classmethod
     def begun(cls, X: sp.csr_array, codes: NDArray[np.int64], c: int, seed: int) -> Stream:

@@ -22,27 +22,13 @@ _COMPARED, _FOLDS = 1000, 2
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Parts, and labeled rows to learn the last SVM from.
+    """Parts, and labeled rows to learn the last SVM from."""
 
-    Attributes
-    ----------
-    V : (d, r)
-        Each column sums to one.
-    X : (m, d) CSR
-        The labeled rows at hand, in the units of the stream's user.
-    labels : Labels
-        Theirs.
-    map_iter : int
-    spec : HeadSpec
-        Of that SVM; ``normalize`` is None for what predicts hidden labels better.
-    backend : str or Backend
-    """
-
-    V: Array
-    X: sp.csr_array
+    V: Array  # (d, r), each column sums to one
+    X: sp.csr_array  # (m, d): the labeled rows at hand, in the units of the stream's user
     labels: Labels
     map_iter: int | None
-    spec: HeadSpec
+    spec: HeadSpec  # ``normalize`` is None for what predicts hidden labels better
     backend: str | Backend
 
     @cached_property

@@ -47,20 +47,12 @@ S = TypeVar("S")
 
 
 class Rival(NamedTuple):
-    """A way to classify.
+    """A way to classify, in two stages.
 
-    Attributes
-    ----------
-    name : str
-    settings : tuple of tuples
-    prepare : callable
-        ``prepare(X, others, seed)`` looks at the rows alone.
-    values : callable
-        ``values(prepared, labels, setting)`` gives decision values for each of ``others``.
-    suits : callable
-        ``suits(X, labels)``: whether it makes sense, and can be afforded.
-    scales : bool
-        The last entry of a setting says whether rows get length 1.
+    ``prepare(X, others, seed)`` looks at the rows alone. ``values(prepared, labels, setting)``
+    gives decision values for each of ``others``. ``suits(X, labels)`` says whether it makes sense,
+    and can be afforded. In one that ``scales`` the last entry of a setting says whether rows get
+    length 1.
     """
 
     name: str
@@ -80,18 +72,7 @@ class Rival(NamedTuple):
 def hidden_values(
     rival: Rival, X: Data, labels: Labels, folds: list[Fold], seed: int
 ) -> dict[tuple[Any, ...], list[Array]]:
-    """Return what a rival says of hidden labels: decision values in each fold, by its settings.
-
-    Parameters
-    ----------
-    rival : Rival
-    X : (n, d) trusted array or sparse matrix
-    labels : Labels
-        Of these rows.
-    folds : list of Fold
-        Of these labels.
-    seed : int
-    """
+    """Return what a rival says of hidden labels: decision values in each fold, by its settings."""
     known = np.flatnonzero(labels.labeled)
     prepared = rival.prepare(X, [X[known]], seed)
     said: dict[tuple[Any, ...], list[Array]] = {setting: [] for setting in rival.worth_trying(X)}

@@ -43,22 +43,9 @@ def find_neighbors(Z: Data, others: list[Data], k: int) -> Neighbors:
 def spread_values(neighbors: Neighbors, labels: Labels, *, k: int, alpha: float) -> list[Matrix]:
     """Spread the known labels over the graph; judge other rows by their neighbors.
 
-    Parameters
-    ----------
-    neighbors : Neighbors
-        At least k of each row.
-    labels : Labels
-        Of the rows in the graph, partly known.
-    k : int
-        Neighbors that count.
-    alpha : float
-        How much of a row's label comes from its neighbors rather than from itself.
-
-    Returns
-    -------
-    list of (m, p) arrays
-        Decision values of the other rows: above 0 for the later of two classes or for a label that
-        applies, largest for the class otherwise.
+    ``k`` neighbors count, and a share ``alpha`` of a row's label comes from them rather than from
+    itself. Returns decision values (m, p) of the other rows: above 0 for the later of two classes
+    or for a label that applies, largest for the class otherwise.
     """
     start, sided = _known(labels)
     graph = _normalized(neighbors.own[:, :k])

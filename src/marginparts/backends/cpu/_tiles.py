@@ -2,10 +2,6 @@
 
 A tile holds one line of the rows that belong to the nonzeros of a row, by columns, so that one
 coordinate of all of them is a run of numbers.
-
-    transpose(tile, stride, p, B, line, indices, lo, last)    one line of the rows of B, by columns
-    move_and_sum(x, fit, tile, b, moved, delta, m)            one coordinate of a sweep
-    move(fit, tile, moved, delta, m)                          the end of a sweep
 """
 
 from __future__ import annotations

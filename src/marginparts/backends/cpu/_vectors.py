@@ -5,20 +5,6 @@ numbers in float32, 8 in float64). How many is part of a function's type, so tha
 keeps a whole row in registers: ``lines`` is an empty array of strings of that length, and nothing
 else about it matters (a tuple's length would do, but not above a hundred). LLVM splits a line into
 what the processor has, so this runs on any of them.
-
-    mode = flush_denormals()               numbers next to nothing become 0, until
-    restore_mode(mode)
-    sums = new_sums(lines, A)              r numbers in registers
-    clear(lines, sums)                     sums = 0
-    add_scaled(lines, sums, q, B, j)       sums += q * B[j]
-    dot(lines, A, i, B, j)                 A[i] . B[j]
-    prefetch(lines, B, j)                  B[j] will be read soon
-    spill(lines, sums, total)              total += sums in float64, sums = 0
-    unspill(lines, sums, total)            sums += total
-    read(lines, sums, A, i)                sums = A[i]
-    write(lines, sums, out, i)             out[i] = sums
-    write_step(lines, sums, A, i, q, scale, out)     out[i] = A[i] * sums * q[0] * scale
-    violation(lines, sums, A, i, den, w)   how far row i is from optimal, see `docs/math.md`
 """
 
 from __future__ import annotations

@@ -48,16 +48,9 @@ def bytes_of(X: Data) -> int:
 
 
 class HostBlocks(BlockSource):
-    """A `BlockSource` whose blocks are on the card while they are needed.
+    """A `BlockSource` of data in host memory, whose blocks are on the card while they are needed.
 
-    Parameters
-    ----------
-    X : (n, d) trusted array or CSR array, in host memory
-    device : torch.device
-    memory : int
-        Bytes of the card that may be used.
-    r : int
-        The number of parts.
+    ``memory`` bytes of the card may be used.
     """
 
     def __init__(self, X: Data, device: torch.device, memory: int, r: int) -> None:
