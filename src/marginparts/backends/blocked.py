@@ -26,13 +26,13 @@ from marginparts.backends._blocks import (
     BlockSource,
     FactorBlocks,
 )
-from marginparts.backends.base import Also, Backend, Plus, WrappingBackend, gauged
+from marginparts.backends.base import Also, Backend, Plus, gauged
 
 #: H is in blocks of rows; V and what belongs to the margin components is as the inner backend's.
 Factor: TypeAlias = Array | BlockedFactor
 
 
-class BlockedBackend(WrappingBackend):
+class BlockedBackend(Backend):
     """Blocks of rows, each left to an inner backend.
 
     Parameters
@@ -58,8 +58,7 @@ class BlockedBackend(WrappingBackend):
     name = "blocked"
 
     def __init__(self, inner: Backend, cut: int | Sequence[int] = 10_000) -> None:
-        super().__init__(inner)
-        self.cut = cut
+        self.inner, self.cut = inner, cut
 
     def prepare(self, X: Data | BlockSource, like: Matrix | None = None) -> Any:
         """Cut the data; what is like it (the margin components) stays whole."""

@@ -14,15 +14,14 @@ import numpy as np
 from sklearn.preprocessing import normalize
 
 from marginparts._types import Array, Data
-from marginparts.directions import with_surest
 from marginparts.experiments.climbing import COSTS, best_of, climb
 from marginparts.experiments.grid import Ranks, SearchGrid, Shares
 from marginparts.experiments.linear import leading_axes, score_leading
 from marginparts.experiments.preprocessing import preprocess
 from marginparts.experiments.protocol import Records, Scored, Trial
+from marginparts.rivals.contest import taught_heads
 from marginparts.rivals.label_spreading import Neighbors, find_neighbors, spread_values
 from marginparts.rivals.naive_bayes import naive_bayes_values
-from marginparts.svm.head import fit_head
 
 #: What an unlabeled row may count for naive Bayes, and what is added to every count.
 EM_WEIGHTS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -88,19 +87,13 @@ def self_training(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGri
 
 def _taught(records: Records, fraction: float, rows: list[Data], C: float) -> float:
     """Enter a record for each round, and return the best score."""
-    train, validation, test = rows
-    labels = known = records.trial.labels(fraction)
-    values = np.zeros((train.shape[0], 1))
-    scores = []
-    for share in TAUGHT if fraction < 1 else TAUGHT[:1]:
-        if share > 0:
-            labels = with_surest(known, values, share)
-        given = np.flatnonzero(labels.labeled)
-        head = fit_head(train[given], labels.take(given), C)
-        values = head.values(train)
-        setting = {"taught": share, "C": C}
-        scores.append(records.enter(fraction, setting, head.values(validation), head.values(test)))
-    return max(scores)
+    train, *others = rows
+    shares = TAUGHT if fraction < 1 else TAUGHT[:1]
+    heads = taught_heads(train, records.trial.labels(fraction), C, shares)
+    return max(
+        records.enter(fraction, {"taught": share, "C": C}, *map(head.values, others))
+        for share, head in zip(shares, heads, strict=True)
+    )
 
 
 def label_spreading(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:

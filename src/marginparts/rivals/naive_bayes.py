@@ -56,15 +56,13 @@ def fit_naive_bayes(
     for _ in range(_ROUNDS):
         joint = model.joint(unlabeled)
         whole = logsumexp(joint, axis=1, keepdims=True)
-        curve.append(
-            float(np.sum(Y * model.joint(X)) + weight * whole.sum() + alpha * model.log_words.sum())
-        )
+        fit = np.sum(Y * model.joint(X)) + weight * whole.sum()
+        curve.append(float(fit + alpha * model.log_words.sum()))
         if len(curve) > 1 and curve[-1] - curve[-2] <= _TOL * abs(curve[-1]):
             break
         guess = weight * np.exp(joint - whole)
-        model = _model(
-            counts + np.asarray((unlabeled.T @ guess).T), rows + guess.sum(axis=0), alpha
-        )
+        expected = counts + np.asarray((unlabeled.T @ guess).T)
+        model = _model(expected, rows + guess.sum(axis=0), alpha)
     return model._replace(curve=tuple(curve))
 
 

@@ -192,7 +192,7 @@ class NumbaBackend(Backend):
     ) -> Step:  # fmt: skip
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if not isinstance(X, SparseMatrix):
-            return _finish(A, self.numerator(X, A, B, also, plus), den, weight, out, gauge)
+            return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
         args = _SparsePass(A, B, den, weight, also, plus, out)
         B, begun = args.B, args.B[:0]
         pieces = X.pieces(B)
@@ -211,11 +211,16 @@ class NumbaBackend(Backend):
         return args.step(gauges)
 
     def finish(
-        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return ``A * numerator / den``."""
+        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False,
+        weight: Array | None = None,
+    ) -> Step:  # fmt: skip
+        """Return ``A * numerator / (weight[:, None] * den)``."""
         out = _whole_lines(A.shape, A.dtype) if out is None else out
-        return _finish(A, numerator, den, None, out if out.shape == A.shape else None, gauge)
+        out = out if out.shape == A.shape else np.empty_like(A)
+        weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
+        inverse = inverse_or_zero(den, A.dtype)[None]
+        found = kernels.finish_block(A, numerator, den[None].astype(A.dtype), inverse, weight, out)
+        return gauged(out, *found) if gauge else Step(out)
 
     def can_sweep(self, X: Matrix) -> bool:
         """Coordinate descent is for sparse data."""
@@ -321,17 +326,6 @@ def _in_lines(A: Array) -> Array:
 
 def _floor(A: Array) -> np.floating:
     return A.dtype.type(tiny(A.dtype))
-
-
-def _finish(
-    A: Array, numerator: Array, den: Array, weight: Array | None, out: Array | None, gauge: bool
-) -> Step:
-    """The update from its numerator."""
-    weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
-    out = np.empty_like(A) if out is None else out
-    inverse = inverse_or_zero(den, A.dtype)[None]
-    found = kernels.finish_block(A, numerator, den[None].astype(A.dtype), inverse, weight, out)
-    return gauged(out, *found) if gauge else Step(out)
 
 
 def _dense_ratio_matmul(X: Array, A: Array, B: Array) -> Array:

@@ -20,9 +20,9 @@ from marginparts._types import Array, Data, Matrix, Step
 from marginparts.backends._blocks import BlockSource
 from marginparts.backends.base import Also, Backend, Plus, gauged
 from marginparts.backends.blocked import BlockedBackend
-from marginparts.backends.gpu.dense import DenseMatrix, dense_log_terms, dense_ratio_matmul, finish
+from marginparts.backends.gpu.dense import DenseMatrix, dense_log_terms, dense_ratio_matmul
 from marginparts.backends.gpu.graphs import Recorded
-from marginparts.backends.gpu.launch import TORCH, half_width, launch
+from marginparts.backends.gpu.launch import NUMPY, TORCH, half_width, launch
 from marginparts.backends.gpu.sparse import SparseMatrix, log_terms, many_of, sum_rows, tile_of
 from marginparts.backends.gpu.streams import HostBlocks, bytes_of, free_memory
 from marginparts.backends.gpu.triton_csr import column_sums_kernel
@@ -139,7 +139,7 @@ class TorchBackend(Backend):
     ) -> Step:  # fmt: skip
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if isinstance(X, DenseMatrix):
-            return finish(A, self.numerator(X, A, B, also, plus), den, weight, gauge)
+            return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
         assert isinstance(X, SparseMatrix)
         told = torch.empty((X.shape[0], 2), dtype=torch.float64, device=B.device) if gauge else None
         new = sum_rows(
@@ -150,10 +150,21 @@ class TorchBackend(Backend):
 
     def finish(
         self, A: Tensor, numerator: Tensor, den: Tensor, out: Tensor | None = None,
-        gauge: bool = False,
+        gauge: bool = False, weight: Tensor | None = None,
     ) -> Step:  # fmt: skip
-        """Return ``A * numerator / den``."""
-        return finish(A, numerator, den, None, gauge)
+        """Return ``A * numerator / (weight[:, None] * den)``."""
+        alive = den >= np.finfo(NUMPY[A.dtype]).tiny
+        inverse = torch.where(alive, 1 / den, torch.zeros_like(den)).to(A.dtype)
+        heavy = 1.0 if weight is None else weight.to(A.dtype)[:, None]
+        step = A * numerator * inverse / heavy
+        if not gauge:
+            return Step(step)
+        share = heavy * den.to(A.dtype)
+        mass = (A * numerator).sum(1, dtype=torch.float64)[:, None]
+        larger = torch.maximum(share.expand_as(numerator) if weight is None else share, numerator)
+        slope = torch.where(larger > 0, (share - numerator) / larger, torch.zeros_like(larger))
+        gap = torch.minimum((A * share).double(), mass * slope.double()).abs().amax(1)
+        return gauged(step, float(mass.sum()), float(gap.sum()))
 
     def total(self, parts: Iterable[Tensor]) -> Tensor:
         """Return the sum of factors, added up in float64."""

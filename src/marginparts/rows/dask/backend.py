@@ -29,7 +29,7 @@ import scipy.sparse as sp
 
 from marginparts._types import Array, Data, Matrix, Problem, State, Step
 from marginparts.backends import Also, Backend, Plus
-from marginparts.backends.base import WrappingBackend, gauged
+from marginparts.backends.base import gauged
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import OutOfCore, RowsOnDemand
 from marginparts.rows.dask._calls import Workers
@@ -184,7 +184,7 @@ class Unbroken:
 Factor: TypeAlias = Array | SharedFactor | RemoteFactor
 
 
-class DaskBackend(WrappingBackend):
+class DaskBackend(Backend):
     """A backend over the workers of a cluster, for ``sparse`` data or not.
 
     ``inner`` works on V and on the margin components, here; its factors may be wider than r.
@@ -193,8 +193,7 @@ class DaskBackend(WrappingBackend):
     name = "dask"
 
     def __init__(self, caller: Workers, inner: Backend, sparse: bool, r: int) -> None:
-        super().__init__(inner)
-        self.caller, self.sparse, self.r = caller, sparse, r
+        self.caller, self.inner, self.sparse, self.r = caller, inner, sparse, r
         self.names = count()
         self.is_supervised = False
         self.sent: SharedFactor | None = None  # the V that the workers have
