@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -138,17 +139,14 @@ class Logbook:
         self._cost = self._last - began
 
 
+@dataclass
 class _RunKeeper:
     """Keeps the position of one run in a logbook."""
 
-    def __init__(
-        self,
-        logbook: Logbook,
-        run: dict[str, Any],
-        release: Callable[[Any], Array],
-        factor: Callable[[Array, str], Any],
-    ) -> None:
-        self.logbook, self.run, self.release, self.factor = logbook, run, release, factor
+    logbook: Logbook
+    run: dict[str, Any]
+    release: Callable[[Any], Array]
+    factor: Callable[[Array, str], Any]
 
     def resume(self) -> Position | None:
         notes = self.logbook.recall("run")
@@ -158,12 +156,12 @@ class _RunKeeper:
         return position_of(notes, self.factor)
 
     def offer(self, position: Position) -> bool:
+        def make() -> Notes:
+            notes = noted(position, self.release)
+            return notes._replace(tree={**notes.tree, "run": self.run})
+
         finished = position.stop is not None
-        interrupted = self.logbook.offer("run", lambda: self._notes(position), finished=finished)
+        interrupted = self.logbook.offer("run", make, finished=finished)
         ends = interrupted and not finished and position.iteration >= _AT_LEAST
         self.logbook.cut_short |= ends
         return ends
-
-    def _notes(self, position: Position) -> Notes:
-        notes = noted(position, self.release)
-        return notes._replace(tree={**notes.tree, "run": self.run})

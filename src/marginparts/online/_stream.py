@@ -8,7 +8,6 @@ dual-weighted sums, the past's share of the margin components.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -100,9 +99,7 @@ class Stream:
         pending, memory = (rows.with_classes(places, c) for rows in (self.pending, self.memory))
         sizes = np.zeros(c, int)
         sizes[places] = self.labels_at_start
-        return replace(
-            self, pending=pending, W=W, memory=memory, past=past, labels_at_start=sizes
-        )  # fmt: skip
+        return replace(self, pending=pending, W=W, memory=memory, past=past, labels_at_start=sizes)
 
     def then(self, new: Rows, how: StreamSpec) -> Stream:
         """Add rows to those that wait, and take in what makes full batches."""
@@ -145,21 +142,24 @@ class Stream:
         if past is None:
             past = Past.none(rows.X.shape[1], how.n_components, len(W))
         kernels = get_backend(how.backend, work_of(rows.X, how.n_components))
-        begun = self._begun(rows, past.faded(rho), how, kernels)
-        V, H = factorized(rows, begun.V, begun.past, W, how, kernels, begun.n_iter)
+        V, past, labels, n_iter = self._begun(rows, past.faded(rho), how, kernels)
+        V, H = factorized(rows, V, past, W, how, kernels, n_iter)
         sums = column_sums(V)  # to parts that sum to one, whose codes are masses
         V, H = np.ascontiguousarray(parts_of(V).T), H * sums.astype(H.dtype)
-        past = begun.past.rescaled(sums)
         stays = rows.staying(how.memory)
         gone = np.flatnonzero(~stays)
+        past = past.rescaled(sums).joined_by(rows.take(gone), V, H[gone], kernels)
         return replace(
-            self, V=V, past=past.joined_by(rows.take(gone), V, H[gone], kernels),
-            memory=rows.take(stays), W=W, labels_at_start=begun.labels_at_start,
+            self, V=V, past=past, memory=rows.take(stays), W=W, labels_at_start=labels,
             steps=self.steps + 1,
         )  # fmt: skip
 
-    def _begun(self, rows: Rows, past: Past, how: StreamSpec, kernels: Backend) -> _Begun:
+    def _begun(
+        self, rows: Rows, past: Past, how: StreamSpec, kernels: Backend
+    ) -> tuple[Array, Past, NDArray[np.int64], int]:
         """Return V as it was, or begun anew from labels that have become many more.
+
+        With it comes the past, the labels that V began with, and the number of updates.
 
         Parts that began with a few labels keep to them: few updates cannot undo that, and a new
         start costs no more than a few batches. It is for young streams, most of which is still at
@@ -170,22 +170,13 @@ class Stream:
         grown = new_class or labels.sum() > _GROWN * self.labels_at_start.sum()
         mass = float(rows.weighted.sum(dtype=np.float64))
         if self.V is not None and not (grown and past.mass <= _SHORT_PAST * mass):
-            return _Begun(_with_unseen(self.V, rows.X), past, self.labels_at_start, how.n_iter)
+            return _with_unseen(self.V, rows.X), past, self.labels_at_start, how.n_iter
         known = Labels(np.arange(self.W.shape[0]), rows.codes)
         _, V = start_from("auto", rows.X, how.n_components, self.seed, known)
         V = np.ascontiguousarray(parts_of(V).T)
         if past.mass > 0:
             past = past.recoded(V, kernels)
-        return _Begun(V, past, labels, _BEGIN * how.n_iter)
-
-
-class _Begun(NamedTuple):
-    """Where the updates of a step begin, and how many there are."""
-
-    V: Array
-    past: Past
-    labels_at_start: NDArray[np.int64]
-    n_iter: int
+        return V, past, labels, _BEGIN * how.n_iter
 
 
 def _with_unseen(V: Array, X: sp.csr_array) -> Array:

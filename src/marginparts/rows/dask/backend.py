@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from types import EllipsisType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -107,11 +107,11 @@ class RemoteFactor:
         self._told = replace(other.told)
 
 
-class RemoteMatrix:
+class RemoteMatrix(NamedTuple):
     """The data on the workers, or its transpose; ``kind`` is a prepared matrix of its kind."""
 
-    def __init__(self, shape: tuple[int, int], kind: Matrix) -> None:
-        self.shape, self.kind = shape, kind
+    shape: tuple[int, int]
+    kind: Matrix
 
     @property
     def T(self) -> RemoteMatrix:
@@ -215,8 +215,7 @@ class DaskBackend(Backend):
 
     def _margin(self, problem: NMFAlphaProblem) -> tuple[float, Array, Array] | None:
         """Return lam, HS and T (eq. 16): by them lost rows are recovered with their margin."""
-        known = problem.supervised and self.codes is not None and self.sent is not None
-        if not known or problem.XS is None or self.codes is None or self.sent is None:
+        if not problem.supervised or problem.XS is None or self.codes is None or self.sent is None:
             return None
         T = self.inner.ratio_matmul(problem.XS, self.inner.factor(self.codes), self.sent.array)
         return problem.lam, self.codes, self._plain(T)
