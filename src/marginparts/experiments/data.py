@@ -12,10 +12,7 @@ from marginparts.datasets import PaperData, load_digits_49, load_docstrings, loa
 #: Shares of the embedded samples for training and validation; the others are for the test.
 _TRAINING, _VALIDATION = 0.5, 0.25
 
-EMBEDDED: dict[str, Callable[[], Any]] = {
-    "digits": load_digits_49,
-    "docstrings": load_docstrings,
-}
+EMBEDDED: dict[str, Callable[[], Any]] = {"digits": load_digits_49, "docstrings": load_docstrings}
 
 
 def load_data(name: str, data_dir: str | None = None) -> PaperData:

@@ -8,10 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-TORCH: dict[Any, Any] = {
-    np.dtype(np.float32): torch.float32,
-    np.dtype(np.float64): torch.float64,
-}
+TORCH: dict[Any, Any] = {np.dtype(np.float32): torch.float32, np.dtype(np.float64): torch.float64}
 NUMPY: dict[Any, Any] = {kind: dtype for dtype, kind in TORCH.items()}
 
 
