@@ -24,11 +24,7 @@ Scored = Iterator[dict[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """The rows of one split, preprocessed, with all their labels.
-
-    ``backend`` is where the factorizations of the trial run. ``counts`` are the training,
-    validation and test rows before they were prepared, for methods that have their own way.
-    """
+    """The rows of one split, preprocessed, with all their labels."""
 
     X_train: Any
     train: Labels
@@ -37,8 +33,8 @@ class Trial:
     X_test: Any
     test: Labels
     seed: int
-    backend: str
-    counts: tuple[Any, Any, Any]
+    backend: str  # where the factorizations run
+    counts: tuple[Any, Any, Any]  # the rows before they were prepared, training ones first
 
     @property
     def rows(self) -> tuple[Any, Any, Any]:

@@ -22,17 +22,12 @@ MAP_ITERS = (1, 2, 5, 15, 60, 240)
 
 
 class Search(NamedTuple):
-    """Where searches begin, and how far they may go.
+    """Where searches begin, and how far they may go."""
 
-    ``C`` is the cost with which codes are compared, ``map_iter`` the updates with which parts are;
-    all of ``map_iters`` are tried on the best parts, each with its own cost, or, when there are
-    none, a search goes from ``map_iter`` on. No search goes more than ``steps`` steps either way.
-    """
-
-    C: float
-    steps: int
-    map_iter: int = 15
-    map_iters: tuple[int, ...] = ()
+    C: float  # the cost with which codes are compared
+    steps: int  # how far a search goes either way
+    map_iter: int = 15  # the updates with which parts are compared
+    map_iters: tuple[int, ...] = ()  # all tried on the best parts, in the place of a search
 
 
 class Parts(NamedTuple):

@@ -51,8 +51,7 @@ class NMFAlphaProblem(Problem):
     def s(self) -> Array:
         """Row sums of S (n,)."""
         assert self.S is not None
-        sums: Array = self.S @ np.ones(self.S.shape[1])
-        return sums
+        return self.S @ np.ones(self.S.shape[1])
 
     @property
     def row_weight(self) -> Array:
@@ -119,13 +118,11 @@ class NMFAlphaProblem(Problem):
     def margin_codes(self, H: Array) -> Array:
         """Return HS (2p, r): the codes of the margin components."""
         assert self.S is not None
-        HS: Array = self.S.T @ H
-        return HS
+        return self.S.T @ H
 
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
         """Return a point ahead of a factor, for extrapolation."""
-        point: Array = self.backend.ahead(now, before, b, least)
-        return point
+        return self.backend.ahead(now, before, b, least)
 
     def loss(self, state: State) -> float:
         """Return ``D(X, H V') + lam * D(XS, HS V')`` (eq. 14)."""

@@ -86,13 +86,11 @@ class OutOfCore(ABC):
             for i in np.flatnonzero(np.diff(cuts)).tolist()
         }
         back = np.argsort(order, kind="stable")
-        found = self._rows_of_blocks(wanted) if wanted else []
-        if not found:
-            empty = np.empty((0, self.shape[1]), self.dtype)
-            return sp.csr_array(empty) if self.sparse else empty
+        empty = np.empty((0, self.shape[1]), self.dtype)
         if self.sparse:
+            found = [sp.csr_array(empty), *self._rows_of_blocks(wanted)]
             return sp.csr_array(sp.vstack(found, format="csr")[back])
-        return np.concatenate(found)[back]
+        return np.concatenate([empty, *self._rows_of_blocks(wanted)])[back]
 
     @abstractmethod
     def _rows_of_blocks(self, wanted: dict[int, NDArray[np.intp]]) -> list[Data]:
@@ -102,9 +100,12 @@ class OutOfCore(ABC):
     def kernels(self, backend: str | Backend, r: int) -> Backend:
         """Return a backend for such data around the one asked for."""
 
-    @abstractmethod
     def transposed_product(self, S: Data) -> Data:
-        """Return ``S.T @ X`` (2p, d) for a sparse S (n, 2p)."""
+        """Return ``S.T @ X`` (2p, d) for a sparse S (n, 2p), from the rows that S needs."""
+        S = sp.csr_array(S)
+        known = np.flatnonzero(np.diff(S.indptr))
+        product = S[known].T @ self[known]
+        return product.astype(self.dtype)
 
     def fingerprint(self) -> str:
         """Return what tells these rows from others: a checksum of their masses and lengths."""

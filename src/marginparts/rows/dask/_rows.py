@@ -94,16 +94,6 @@ class ClusterRows(OutOfCore):
         )
         return [some if self.scale == 1 else some * some.dtype.type(self.scale) for some in found]
 
-    def transposed_product(self, S: Data) -> Data:
-        """Return ``S.T @ X`` (2p, d) for a sparse S (n, 2p), from the rows that S needs."""
-        S = sp.csr_array(S)
-        known = np.flatnonzero(np.diff(S.indptr))
-        if not len(known):
-            shape = (S.shape[1], self.shape[1])
-            return sp.csr_array(shape, dtype=self.dtype) if self.sparse else np.zeros(shape)
-        product = S[known].T @ self[known]
-        return product.astype(self.dtype)
-
     def close(self) -> None:
         """Let the workers forget everything but what the caller holds."""
         for workers in self._workers:

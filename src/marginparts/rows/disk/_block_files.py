@@ -124,8 +124,7 @@ class FactorFile(FactorBlocks):
     def whole(self, inner: Backend, r: int) -> Array:
         """Return all of the factor as a memory map, which outlives its file's name."""
         shape = (int(self.bounds[-1]), self.width)
-        mapped: Array = np.memmap(self.path, self.dtype, "c", shape=shape)[:, :r]
-        return mapped
+        return np.memmap(self.path, self.dtype, "c", shape=shape)[:, :r]
 
     def __del__(self) -> None:
         with suppress(AttributeError, OSError):  # it may never have been opened, or be gone already

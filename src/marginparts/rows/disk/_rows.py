@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from marginparts.files.atomic import FileProblemError, problems_with
+from marginparts._types import Array, Data
+from marginparts.files.atomic import FileProblemError, problems_with, written_beside
 from marginparts.files.columns import check_entries
 from marginparts.rows.base import Elsewhere
 from marginparts.rows.disk._containers import open_container
@@ -189,3 +191,44 @@ def _csr_folder(path: Path, n_features: int | None) -> Source:
             )
         n, n_features = map(int, NpyFile(path / "shape.npy")[:2])
     return csr_source(path, (n, n_features), indptr[:], data, indices)
+
+
+def mapped_by_blocks(
+    X: RowBlocks | Data,
+    function: Callable[[Data], Array],
+    r: int,
+    out: str | os.PathLike[str] | None = None,
+) -> Array:
+    """Apply a function from trusted rows (m, d) to rows (m, k) to all rows.
+
+    It makes ``r`` columns on the way, which count for the memory limit. With an ``.npy`` file for
+    ``out`` the result is never in memory as a whole, and a memory map of that file is returned.
+    """
+    blocks = X.blocks(X.plan(r, solver="mu")) if isinstance(X, RowBlocks) else (X,)
+    found = map(function, blocks)
+    if out is None:
+        return _gathered(found, X.shape[0])
+    _write(found, X.shape[0], Path(out))
+    return np.load(out, mmap_mode="r")
+
+
+def _gathered(found: Iterator[Array], n: int) -> Array:
+    first = next(found)
+    gathered = np.empty((n, first.shape[1]), first.dtype)
+    place = 0
+    for rows in chain([first], found):
+        gathered[place : place + len(rows)] = rows
+        place += len(rows)
+    return gathered
+
+
+def _write(found: Iterator[Array], n: int, path: Path) -> None:
+    with written_beside(path) as file:
+        for i, rows in enumerate(found):
+            if i == 0:
+                header = {
+                    "descr": np.lib.format.dtype_to_descr(rows.dtype), "fortran_order": False,
+                    "shape": (n, rows.shape[1]),
+                }  # fmt: skip
+                np.lib.format.write_array_header_1_0(file, header)
+            file.write(np.ascontiguousarray(rows).data)
