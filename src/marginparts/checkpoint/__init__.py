@@ -15,8 +15,7 @@ from typing import Any
 
 from marginparts.checkpoint._fingerprint import told
 from marginparts.checkpoint._interruption import Interruption
-from marginparts.checkpoint._logbook import Logbook
-from marginparts.checkpoint._policy import Checkpoint
+from marginparts.checkpoint._logbook import Checkpoint, Logbook
 from marginparts.checkpoint._position import Notes
 
 __all__ = ["Checkpoint", "Logbook", "Notes", "logbook_of"]

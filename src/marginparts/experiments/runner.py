@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import pickle
 import threading
 import time
 import warnings
@@ -33,15 +32,12 @@ class Failure(NamedTuple):
     """A unit that could not be done, and why."""
 
     unit: Unit
-    error: BaseException
+    why: str
 
     def __str__(self) -> str:
-        unit, said = self.unit, str(self.error).strip().split("\n")[0]
+        unit = self.unit
         ranks = f", rank {'/'.join(map(str, unit.ranks))}" if unit.ranks else ""
-        return (
-            f"{unit.method} failed on {unit.data}, split {unit.split}{ranks}: "
-            f"{type(self.error).__name__}: {said}"
-        )
+        return f"{unit.method} failed on {unit.data}, split {unit.split}{ranks}: {self.why}"
 
 
 class Outcome(NamedTuple):
@@ -81,7 +77,7 @@ def run_units(
     failures = []
     with store.writing():
         for unit, records in _in_parallel(begun, work, n_jobs) if n_jobs > 1 else here:
-            if isinstance(records, BaseException):
+            if isinstance(records, str):
                 failures.append(Failure(unit, records))
                 continue
             store.append(unit.key, records)
@@ -92,7 +88,8 @@ def run_units(
 
 
 Work = Callable[[Unit], list[Record]]
-Done = tuple[Unit, list[Record] | Exception]
+#: A unit with its records, or with why there are none: an error need not survive the way here.
+Done = tuple[Unit, list[Record] | str]
 
 
 def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Iterator[Done]:
@@ -112,20 +109,15 @@ def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Iterator[Don
 
 def _in_worker(work: Work, unit: Unit) -> Done:
     _end_with_the_parent(os.getppid())
-    unit, found = _tried(work, unit)
-    if isinstance(found, BaseException):
-        try:
-            pickle.loads(pickle.dumps(found))
-        except Exception:  # it could not be sent to the parent
-            found = RuntimeError(f"{type(found).__name__}: {found}")
-    return unit, found
+    return _tried(work, unit)
 
 
 def _tried(work: Work, unit: Unit) -> Done:
     try:
         return unit, work(unit)
     except Exception as error:
-        return unit, error
+        first_line = str(error).strip().partition("\n")[0]
+        return unit, f"{type(error).__name__}: {first_line}"
 
 
 @lru_cache(1)

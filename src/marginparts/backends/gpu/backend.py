@@ -17,12 +17,10 @@ import torch
 from torch import Tensor
 
 from marginparts._types import Array, Data, Matrix, Step
-from marginparts.backends._blocks import BlockSource
 from marginparts.backends.base import Also, Backend, Plus, gauged
-from marginparts.backends.blocked import BlockedBackend
+from marginparts.backends.blocked import BlockedBackend, BlockSource
 from marginparts.backends.gpu.dense import DenseMatrix, dense_log_terms, dense_ratio_matmul
-from marginparts.backends.gpu.graphs import Recorded
-from marginparts.backends.gpu.launch import NUMPY, TORCH, half_width, launch
+from marginparts.backends.gpu.launch import NUMPY, TORCH, Recorded, half_width, launch
 from marginparts.backends.gpu.sparse import SparseMatrix, log_terms, many_of, sum_rows, tile_of
 from marginparts.backends.gpu.streams import HostBlocks, bytes_of, free_memory
 from marginparts.backends.gpu.triton_csr import column_sums_kernel

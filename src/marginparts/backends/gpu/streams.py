@@ -18,8 +18,8 @@ import scipy.sparse as sp
 import torch
 
 from marginparts._types import Array, Data
-from marginparts.backends._blocks import BlockSource, FactorBlocks
 from marginparts.backends.base import Backend
+from marginparts.backends.blocked import BlockSource, FactorBlocks
 from marginparts.backends.gpu.dense import DenseMatrix
 from marginparts.backends.gpu.sparse import Arrived, packed
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array, Factor
 from marginparts.backends import Backend
-from marginparts.backends._blocks import FactorBlocks
+from marginparts.backends.blocked import FactorBlocks
 from marginparts.files.atomic import problems_with
 
 _LINE = 64
