@@ -28,10 +28,7 @@ def noted(position: Position, release: Callable[[Any], Array]) -> Notes:
     if not position.checked:  # else it equals the state
         factors["good"] = position.good
     tree = {
-        "iteration": position.iteration,
-        "plain_until": position.plain_until,
-        "begun": position.begun,
-        "seconds": position.seconds,
+        **{k: getattr(position, k) for k in ("iteration", "plain_until", "begun", "seconds")},
         "looked": position.checked,
         "stop": None if position.stop is None else position.stop.name,
         "history": [list(check) for check in position.history],

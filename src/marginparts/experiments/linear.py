@@ -59,7 +59,11 @@ def score_transductive(
     labels, records = trial.labels(fraction), Records(trial)
 
     def score(codes: Codes, share: float | None, C: float) -> float:
-        train, validation, test = (_with_ones(rows) for rows in codes[1:])
+        # with a constant column, for the intercept
+        train, validation, test = (
+            sp.hstack([sp.csr_array(rows), np.ones((rows.shape[0], 1))], format="csr")
+            for rows in codes[1:]
+        )
         given = None if share is None else (share,)
         W = transductive_weights(train, labels, C, shares=given, seed=trial.seed)
         setting = {**codes.setting, "C": C, "share": share}
@@ -69,11 +73,6 @@ def score_transductive(
     known, codes, share = max(found, key=lambda each: each[0])
     climb(COSTS, grid.tsvm_C, lambda C: score(codes, share, C), grid.steps, known)
     yield from records
-
-
-def _with_ones(rows: Data) -> sp.csr_array:
-    """Append a constant column, for the intercept."""
-    return sp.hstack([sp.csr_array(rows), np.ones((rows.shape[0], 1))], format="csr")
 
 
 def pca(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:

@@ -13,8 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Array, Operator, State, Step
-from marginparts.backends.base import multiplicative_step
+from marginparts._types import Array, Operator, State
 from marginparts.losses.least_squares import MultiplicativeProblem, squared_error
 
 
@@ -31,21 +30,18 @@ class Lee2010Problem(MultiplicativeProblem):
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "U", "H")
 
-    def update(
-        self, state: State, block: str, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return the multiplicative update of one factor."""
+    def ratio(self, state: State, block: str) -> tuple[Array, Array]:
+        """Return what the update of a factor divides."""
         V, U, H = state["V"], state["U"], state["H"]
         H_m = H[self.rows]
         if block == "V":
-            numerator, denominator = self.X.T @ H, V @ (H.T @ H)
-        elif block == "U":
-            numerator, denominator = self.Y.T @ H_m, self._fitted(H_m, U).T @ H_m
-        else:
-            numerator, denominator = self.X @ V, H @ (V.T @ V)
-            numerator[self.rows] += self.lam * (self.Y @ U)
-            denominator[self.rows] += self.lam * (self._fitted(H_m, U) @ U)
-        return multiplicative_step(state[block], numerator, denominator, gauge)
+            return self.X.T @ H, V @ (H.T @ H)
+        if block == "U":
+            return self.Y.T @ H_m, self._fitted(H_m, U).T @ H_m
+        numerator, denominator = self.X @ V, H @ (V.T @ V)
+        numerator[self.rows] += self.lam * (self.Y @ U)
+        denominator[self.rows] += self.lam * (self._fitted(H_m, U) @ U)
+        return numerator, denominator
 
     def _fitted(self, H_m: Array, U: Array) -> Array:
         """The regression's values where the labels are known."""

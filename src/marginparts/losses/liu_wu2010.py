@@ -14,8 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from marginparts._types import Array, Operator, State, Step
-from marginparts.backends.base import multiplicative_step
+from marginparts._types import Array, Operator, State
 from marginparts.losses.least_squares import MultiplicativeProblem
 
 
@@ -29,16 +28,12 @@ class LiuWu2010Problem(MultiplicativeProblem):
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "P")
 
-    def update(
-        self, state: State, block: str, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return the multiplicative update of one factor."""
+    def ratio(self, state: State, block: str) -> tuple[Array, Array]:
+        """Return what the update of a factor divides."""
         V, P = state["V"], state["P"]
         if block == "V":
-            ratio = self.Xt.T @ P, V @ (P.T @ self._with_gram(P))
-        else:
-            ratio = self.Xt @ V, self._with_gram(P) @ (V.T @ V)
-        return multiplicative_step(state[block], *ratio, gauge)
+            return self.Xt.T @ P, V @ (P.T @ self._with_gram(P))
+        return self.Xt @ V, self._with_gram(P) @ (V.T @ V)
 
     def _with_gram(self, P: Array) -> Array:
         """Return ``A A' P``."""

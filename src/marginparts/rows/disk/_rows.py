@@ -20,8 +20,14 @@ from marginparts.files.columns import check_entries
 from marginparts.rows.base import Elsewhere
 from marginparts.rows.disk._containers import open_container
 from marginparts.rows.disk._limits import Plan, Problem, bytes_of, planned, shown
-from marginparts.rows.disk._npz_folder import open_npz_folder
-from marginparts.rows.disk._sources import Bounds, NpyFile, Source, csr_source, dense_source
+from marginparts.rows.disk._sources import (
+    Bounds,
+    NpyFile,
+    Source,
+    csr_source,
+    dense_source,
+    open_npz_folder,
+)
 from marginparts.rows.disk._stored import StoredRows
 from marginparts.validation import as_nonnegative, check_count
 
