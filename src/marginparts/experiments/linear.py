@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -143,11 +144,8 @@ def lda(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scor
         board = Board(trial, (fraction,), Search(1.0, grid.steps))
         for n in inputs:
             rows = [each[:, :n] for each in (Z[0][:m], *Z[1:])]
-
-            def score(shrinkage: float, rows: list[Array] = rows, n: int = n) -> float:
-                return board.enter(_discriminated(rows, labels, n, shrinkage))  # noqa: B023
-
-            climb(SHRINKAGES, 0.1, score, grid.steps)
+            coded = partial(_discriminated, rows, labels, n)
+            climb(SHRINKAGES, 0.1, lambda s: board.enter(coded(s)), grid.steps)  # noqa: B023
         yield from board.finish()
 
 

@@ -166,16 +166,15 @@ def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _ablation_row(what: str, tests: dict[int, float], base: dict[int, float]) -> dict[str, Any]:
-    scores = list(tests.values())
     changes = [tests[split] - base[split] for split in tests if split in base]
     same = tests == base or not changes
-    return {
-        "what": what,
-        "mean": round(statistics.fmean(scores), 2),
-        "std": round(_spread(scores), 2),
-        "change": None if same else round(statistics.fmean(changes), 2),
-        "change_std": None if same else round(_spread(changes), 2),
-    }
+    mean, std = _mean_and_spread(list(tests.values()))
+    change, change_std = (None, None) if same else _mean_and_spread(changes)
+    return {"what": what, "mean": mean, "std": std, "change": change, "change_std": change_std}
+
+
+def _mean_and_spread(scores: list[float]) -> tuple[float, float]:
+    return round(statistics.fmean(scores), 2), round(_spread(scores), 2)
 
 
 def _spread(scores: list[float]) -> float:

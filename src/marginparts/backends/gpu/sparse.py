@@ -91,7 +91,7 @@ class SparseMatrix:
 
 
 class Arrived(SparseMatrix):
-    """A block of rows that was sent to the card as `packed`, with the cut of its rows."""
+    """A block of rows that was sent to the card: indices, values and the cut of the rows."""
 
     def __init__(
         self, shape: tuple[int, int], device: torch.device, sent: list[Tensor], n_slots: int
@@ -100,12 +100,6 @@ class Arrived(SparseMatrix):
         # in the place of what would be made from a matrix on the host
         self.arrays = (None, *sent[:2])
         self.pieces = Pieces._make([*sent[2:], n_slots])
-
-
-def packed(csr: sp.csr_array) -> tuple[list[Any], int]:
-    """Return indices, values and the cut of the rows as arrays, and the number of slots."""
-    *cut, n_slots = cut_rows(csr.indptr, csr.indices)
-    return [csr.indices.astype(np.int32, copy=False), csr.data, *cut], n_slots
 
 
 def cut_rows(indptr: Indices, indices: Indices) -> tuple[Any, ...]:

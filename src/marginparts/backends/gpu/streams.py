@@ -21,7 +21,7 @@ from marginparts._types import Array, Data
 from marginparts.backends.base import Backend
 from marginparts.backends.blocked import BlockSource, FactorBlocks
 from marginparts.backends.gpu.dense import DenseMatrix
-from marginparts.backends.gpu.sparse import Arrived, packed
+from marginparts.backends.gpu.sparse import Arrived, cut_rows
 
 logger = logging.getLogger("marginparts")
 
@@ -102,7 +102,8 @@ class _OnHost(FactorBlocks):
 
 def _sparse_block(block: sp.csr_array, device: torch.device) -> tuple[Any, int, list[Any]]:
     """Return the shape, the number of slots and all arrays of a block, pinned."""
-    arrays, n_slots = packed(block)
+    *cut, n_slots = cut_rows(block.indptr, block.indices)
+    arrays = block.indices.astype(np.int32, copy=False), block.data, *cut
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in arrays]
     return block.shape, n_slots, [t.pin_memory() if device.type == "cuda" else t for t in tensors]
 

@@ -84,7 +84,7 @@ def figure3(curves: Curves, preprocessing: dict[str, str], also: tuple[str, ...]
             _finish(axis, ranks)
         for axis in row[len(cells) :]:
             axis.remove()
-        row[0].set_ylabel(f"{data_title(data)}\n{_score_name(data)}")
+        row[0].set_ylabel(f"{title_and_color(data)[0]}\n{_score_name(data)}")
     for column in axes.T:
         drawn = [axis for axis in column if axis.figure is not None]
         drawn[-1].set_xlabel("number of parts")
@@ -254,7 +254,7 @@ def _draw_pairs(axis: Any, pairs: list[_Pair], limits: tuple[Limits, Limits]) ->
     for data, share in dict.fromkeys((pair.data, pair.share) for pair in inside):
         points = [(p.rival, p.ours) for p in inside if (p.data, p.share) == (data, share)]
         axis.scatter(
-            *zip(*points, strict=True), s=26, marker=_SHAPES[share], color=data_color(data),
+            *zip(*points, strict=True), s=26, marker=_SHAPES[share], color=title_and_color(data)[1],
             alpha=0.85, edgecolor="white", linewidth=0.4, zorder=2, clip_on=False,
         )  # fmt: skip
     axis.set(xlim=across, ylim=up, aspect="equal")
@@ -281,8 +281,8 @@ def _legends(figure: Figure, pairs: list[_Pair]) -> None:
 
     shares = {pair.share for pair in pairs}
     shapes = [mark(shape, "0.4", share) for share, shape in _SHAPES.items() if share in shares]
-    data = dict.fromkeys(pair.data for pair in pairs)
-    colors = [mark("o", data_color(name), data_title(name)) for name in data]
+    data = map(title_and_color, dict.fromkeys(pair.data for pair in pairs))
+    colors = [mark("o", color, title) for title, color in data]
     legend_outside(figure, shapes, "upper")
     legend_outside(figure, colors, "lower", most=2 * len(figure.axes))
 
@@ -299,11 +299,6 @@ def method_title(method: str) -> str:
     return title_of(method).replace("alpha", "\N{GREEK SMALL LETTER ALPHA}")
 
 
-def data_title(data: str) -> str:
-    """Return how a data set is named in print."""
-    return _DATA.get(data, (data, _look.SKY))[0]
-
-
-def data_color(data: str) -> str:
-    """Return the color of a data set."""
-    return _DATA.get(data, (data, _look.SKY))[1]
+def title_and_color(data: str) -> tuple[str, str]:
+    """Return how a data set is named and drawn."""
+    return _DATA.get(data, (data, _look.SKY))

@@ -61,7 +61,7 @@ class Workers:
         self.clock = self.updates = 0
         self.rebuilt = 0  # how often blocks were lost
         #: Returns what is known of the margin components, when blocks are lost; or None.
-        self.margin: Callable[[], tuple[float, Any, Any] | None] = lambda: None
+        self.margin: Callable[[], Margin | None] = lambda: None
         self.live: set[int] = set()
         self.queue: list[tuple[tuple[Any, ...], Callable[[Any], None] | None]] = []
         self.owner: dict[int, str] = {}
@@ -189,8 +189,7 @@ class Workers:
         for number in orphans:
             self.seen.pop(self.owner[number], None)
         self.client.cancel(lost)
-        margin = self.margin()
-        known = Known(self.updates, None if margin is None else Margin(*margin))
+        known = Known(self.updates, self.margin())
         kept = {task: numbers for task, numbers in tasks.items() if task not in lost}
         self._place(orphans)
         for worker, numbers in _grouped(orphans, self.owner):

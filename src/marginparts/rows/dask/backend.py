@@ -33,6 +33,7 @@ from marginparts.backends.base import gauged
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import OutOfCore, RowsOnDemand
 from marginparts.rows.dask._calls import Workers
+from marginparts.rows.dask._lost_rows import Margin
 
 T = TypeVar("T")
 
@@ -213,12 +214,12 @@ class DaskBackend(Backend):
         self.caller.margin = partial(self._margin, problem)
         return Unbroken(problem, self)
 
-    def _margin(self, problem: NMFAlphaProblem) -> tuple[float, Array, Array] | None:
+    def _margin(self, problem: NMFAlphaProblem) -> Margin | None:
         """Return lam, HS and T (eq. 16): by them lost rows are recovered with their margin."""
         if not problem.supervised or problem.XS is None or self.codes is None or self.sent is None:
             return None
         T = self.inner.ratio_matmul(problem.XS, self.inner.factor(self.codes), self.sent.array)
-        return problem.lam, self.codes, self._plain(T)
+        return Margin(problem.lam, self.codes, self._plain(T))
 
     def check_unbroken(self) -> None:
         """Refuse to go on with numbers of which some are from before a loss of rows."""
