@@ -99,15 +99,11 @@ def find_bases(
             trial.X_train, H, V, S=S, lam=float(lam), solver="mue",
             max_iter=_QUICK_ITER if quick else _MAX_ITER,
         )  # fmt: skip
-        panels.append(_panel(float(lam), parts_of(found.V), x))
+        parts = parts_of(found.V)
+        h = map_rows(x, parts.T.copy(), None)[0]  # the digit in these parts, as well as they can
+        used = most_used(h)
+        panels.append(Panel(float(lam), parts.astype(np.float16), h, h[used] @ parts[used]))
     return Bases(x[0], str(data.class_names[data.y_test[digit]]), tuple(panels))
-
-
-def _panel(lam: float, parts: Array, x: Array) -> Panel:
-    """Express one digit (1, d) in parts (r, d) as well as they can."""
-    h = map_rows(x, parts.T.copy(), None)[0]
-    used = most_used(h)
-    return Panel(lam, parts.astype(np.float16), h, h[used] @ parts[used])
 
 
 def save_bases(path: str | os.PathLike[str], bases: Bases) -> None:

@@ -57,20 +57,16 @@ class Study:
 
     def units(self) -> Iterator[Unit]:
         """Cut the study into units, the longest first: none is left running alone at the end."""
-        found = [
-            unit
-            for split in self.splits
-            for name in self.methods
-            for unit in self._units_of(name, split)
-        ]
+        found = []
+        for split, name in product(self.splits, self.methods):
+            method, own = method_named(name), self.own_ranks.get(name, self.ranks)
+            shares = zip(self.fractions) if method.labels else [self.fractions]
+            ranks = {"each": zip(own), "all": [own], "none": [()]}[method.ranks]
+            found += [
+                Unit(self.data, self.preprocessing, name, split, fractions, some, self.grid)
+                for fractions, some in product(shares, ranks)
+            ]
         yield from sorted(found, key=lambda unit: -unit.weight)
-
-    def _units_of(self, name: str, split: int) -> Iterator[Unit]:
-        method, own = method_named(name), self.own_ranks.get(name, self.ranks)
-        shares = zip(self.fractions) if method.labels else [self.fractions]
-        ranks = {"each": zip(own), "all": [own], "none": [()]}[method.ranks]
-        for fractions, some in product(shares, ranks):
-            yield Unit(self.data, self.preprocessing, name, split, fractions, some, self.grid)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ the one with the best mean over the splits: the hollow square in the paper's Fig
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from marginparts.datasets import PAPER_DATA
@@ -74,7 +74,11 @@ def curves(records: Iterable[Record]) -> Curves:
         groups[Cell.of(record), record["method"], record.get("rank")].append(record)
     found: Curves = defaultdict(lambda: defaultdict(list))
     for (cell, method, rank), some in sorted(groups.items(), key=lambda item: item[0][2] or 0):
-        found[cell][method].append(_point(method, rank, best_by_split(some)))
+        best = best_by_split(some)
+        tests = [record["test"] for record in best]
+        validation, test = fmean(record["validation"] for record in best), fmean(tests)
+        point = Point(method, rank, validation, test, _spread(tests), tuple(best))
+        found[cell][method].append(point)
     for methods in found.values():
         for method, points in methods.items():
             most = max(point.splits for point in points)
@@ -88,12 +92,6 @@ def best_by_split(records: Iterable[Record]) -> list[Record]:
     for record in records:
         splits[record["split"]].append(record)
     return [max(some, key=lambda r: r["validation"]) for _, some in sorted(splits.items())]
-
-
-def _point(method: str, rank: int | None, best: list[Record]) -> Point:
-    tests = [record["test"] for record in best]
-    validation = statistics.fmean(record["validation"] for record in best)
-    return Point(method, rank, validation, statistics.fmean(tests), _spread(tests), tuple(best))
 
 
 def chosen(points: Iterable[Point]) -> Point:
@@ -174,11 +172,11 @@ def _ablation_row(what: str, tests: dict[int, float], base: dict[int, float]) ->
 
 
 def _mean_and_spread(scores: list[float]) -> tuple[float, float]:
-    return round(statistics.fmean(scores), 2), round(_spread(scores), 2)
+    return round(fmean(scores), 2), round(_spread(scores), 2)
 
 
 def _spread(scores: list[float]) -> float:
-    return statistics.stdev(scores) if len(scores) > 1 else 0.0
+    return stdev(scores) if len(scores) > 1 else 0.0
 
 
 def open_goal(records: Iterable[Record], others: Iterable[Record]) -> dict[str, Any]:
