@@ -469,7 +469,7 @@ def test_a_limit_that_is_too_small_names_the_smallest_that_works(tmp_path):
 @pytest.mark.parametrize("copies", [1, 3])
 @pytest.mark.parametrize("n", [10_000, 1_000_000, 3_000_000])
 def test_what_is_planned_fits(limit, copies, n):
-    problem = Problem((n, 20_000), 100 * n, 8, 4, 32, copies)
+    problem = Problem((n, 20_000), 100 * n, 4, 32, copies)
     if limit < smallest_limit(problem, 800):
         with refused("cannot hold V"):
             planned(limit, problem, 800)

@@ -100,7 +100,7 @@ class Backend(ABC):
         ``den`` (r,) belongs to the columns and ``weight`` (n,) to the rows; 0 / 0 gives 0. The
         result may be written to ``out``, which may be A. With ``gauge`` its violation is told.
         """
-        return finished(A, self.numerator(X, A, B, also, plus), den, weight, gauge)
+        return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
 
     def numerator(
         self, X: Matrix, A: Array, B: Array, also: Also | None = None, plus: Plus | None = None
@@ -114,14 +114,23 @@ class Backend(ABC):
         return numerator
 
     def finish(
-        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return ``A * numerator / den``: how a half-step ends whose numerator is known."""
-        return finished(A, numerator, den, gauge=gauge)
+        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False,
+        weight: Array | None = None,
+    ) -> Step:  # fmt: skip
+        """Return ``A * numerator / (weight[:, None] * den)``: how every half-step ends."""
+        rows = np.ones((len(A), 1)) if weight is None else weight[:, None]
+        step = A * numerator * inverse_or_zero(den, A.dtype) / rows
+        step = step.astype(A.dtype, copy=False)
+        return gauged(step, *violation_of(A, numerator, rows * den)) if gauge else Step(step)
 
     def total(self, parts: Iterable[Array]) -> Any:
-        """Return the sum of factors of one shape, added up in float64 and in their order."""
-        return total_of(parts)
+        """Return the sum of factors of one shape, added up in float64 in their order."""
+        parts = iter(parts)
+        first = next(parts)
+        total = first.astype(np.float64)
+        for part in parts:
+            total += part
+        return total.astype(first.dtype, copy=False)
 
     def column_sums(self, A: Array) -> Any:
         """Return the sums over rows (r,) in float64."""
@@ -166,28 +175,6 @@ class Backend(ABC):
         return 0
 
 
-class WrappingBackend(Backend):
-    """A backend around another one, which works on what is not in blocks.
-
-    Parameters
-    ----------
-    inner : Backend
-    """
-
-    def __init__(self, inner: Backend) -> None:
-        self.inner = inner
-
-    def finish(
-        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return ``A * numerator / den`` for a factor that is not in blocks."""
-        return self.inner.finish(A, numerator, den, out, gauge)
-
-    def total(self, parts: Iterable[Array]) -> Any:
-        """Return the sum of factors that are not in blocks."""
-        return self.inner.total(parts)
-
-
 @cache
 def tiny(dtype: type | np.dtype[Any]) -> float:
     """Return the smallest a.b that counts as positive: the one epsilon of the package.
@@ -215,28 +202,6 @@ def inverse_or_zero(den: Array, dtype: DTypeLike) -> Array:
     """
     alive = den >= np.finfo(dtype).tiny
     return np.divide(1.0, den, out=np.zeros(len(den)), where=alive).astype(dtype)
-
-
-def total_of(parts: Iterable[Array]) -> Array:
-    """Return the sum of arrays of one shape, added up in float64 in their order, in their type."""
-    total = dtype = None
-    for part in parts:
-        if total is None:
-            total, dtype = part.astype(np.float64), part.dtype
-        else:
-            total += part
-    assert total is not None
-    return total.astype(dtype, copy=False)
-
-
-def finished(
-    A: Array, numerator: Array, den: Array, weight: Array | None = None, gauge: bool = False
-) -> Step:
-    """Return ``A * numerator / (weight[:, None] * den)`` as a step: how every update ends."""
-    rows = np.ones((len(A), 1)) if weight is None else weight[:, None]
-    step = A * numerator * inverse_or_zero(den, A.dtype) / rows
-    step = step.astype(A.dtype, copy=False)
-    return gauged(step, *violation_of(A, numerator, rows * den)) if gauge else Step(step)
 
 
 def violation_of(A: Array, numerator: Array, denominator: Array) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from numpy.typing import DTypeLike
 
-from marginparts._types import Array, Data
+from marginparts._types import Array, Data, Step
 from marginparts.backends.base import Also, Backend, Plus
 from marginparts.backends.reference import ReferenceBackend
 
@@ -48,12 +49,11 @@ def check_backend(backend: Backend) -> None:
     >>> from marginparts.backends import get_backend
     >>> check_backend(get_backend("numba"))
     """
-    for dtype, rtol in ((np.float64, 1e-10), (np.float32, 5e-4)):
-        for sparse in (False, True):
-            for shape in ((1, 1), (1, 9), (13, 1), (13, 11)):
-                case = _case(shape, dtype, sparse)
-                where = f"{'sparse' if sparse else 'dense'} {np.dtype(dtype)} data of shape {shape}"
-                _Comparison(backend, case, rtol, f"backend {backend.name!r}, {where}").run()
+    types, shapes = ((np.float64, 1e-10), (np.float32, 5e-4)), ((1, 1), (1, 9), (13, 1), (13, 11))
+    for (dtype, rtol), sparse, shape in product(types, (False, True), shapes):
+        where = f"{'sparse' if sparse else 'dense'} {np.dtype(dtype)} data of shape {shape}"
+        where = f"backend {backend.name!r}, {where}"
+        _Comparison(backend, _case(shape, dtype, sparse), rtol, where).run()
 
 
 def _case(shape: tuple[int, int], dtype: DTypeLike, sparse: bool, r: int = 3) -> _Case:
@@ -94,16 +94,18 @@ class _Comparison:
         message = f"{self.where}: {what}"
         assert_allclose(found, expected, rtol=self.rtol, atol=1e-30, err_msg=message)
 
+    def _same_step(self, block: str, found: Step, expected: Step) -> None:
+        self._same(f"half_step of {block}", found.factor, expected.factor)
+        self._close(f"violation of {block}", found.violation or 0.0, expected.violation or 0.0)
+
     def _check_kernels(self) -> None:
         backend, oracle, (X, _, _, A, B, _, _) = self.backend, ReferenceBackend(), self.case
-        for what, P, XX, (F, G), (FF, GG) in (
-            ("X", self.P, X, (self.A, self.B), (A, B)),
-            ("X.T", self.P.T, X.T, (self.B, self.A), (B, A)),
-        ):
-            ratio = oracle.ratio_matmul(XX, FF, GG)
-            self._same(f"ratio_matmul of {what}", backend.ratio_matmul(P, F, G), ratio)
-        self._close("divergence", backend.divergence(self.P, self.A, self.B),
-                    oracle.divergence(X, A, B))  # fmt: skip
+        ratio = backend.ratio_matmul(self.P, self.A, self.B)
+        self._same("ratio_matmul of X", ratio, oracle.ratio_matmul(X, A, B))
+        ratio = backend.ratio_matmul(self.P.T, self.B, self.A)
+        self._same("ratio_matmul of X.T", ratio, oracle.ratio_matmul(X.T, B, A))
+        divergence = backend.divergence(self.P, self.A, self.B)
+        self._close("divergence", divergence, oracle.divergence(X, A, B))
 
     def _check_updates(self) -> None:
         """The update of V with its margin term (eq. 15), and that of H with its own (eq. 16)."""
@@ -115,8 +117,7 @@ class _Comparison:
             also=Also(P2, backend.factor(HS), _LAM),
         )  # fmt: skip
         known = oracle.half_step(X.T, B, A, sums(A), also=Also(XS.T, HS, _LAM), gauge=True)
-        self._same("half_step of V", step.factor, known.factor)
-        self._close("violation of V", step.violation or 0.0, known.violation or 0.0)
+        self._same_step("V", step, known)
         C = backend.coefficients(S, rows_of=self.P)
         step = backend.half_step(
             self.P, self.A, self.B, backend.column_sums(self.B), gauge=True,
@@ -125,8 +126,7 @@ class _Comparison:
         known = oracle.half_step(
             X, A, B, sums(B), weight=1 + _LAM * s, plus=Plus(S, T, _LAM), gauge=True
         )
-        self._same("half_step of H", step.factor, known.factor)
-        self._close("violation of H", step.violation or 0.0, known.violation or 0.0)
+        self._same_step("H", step, known)
         ahead = backend.ahead(step.factor, self.A, 0.5, 0.1)
         self._same("ahead", ahead, oracle.ahead(known.factor, A, 0.5, 0.1))
 

@@ -15,8 +15,7 @@ from typing import Any
 
 from marginparts.checkpoint._fingerprint import told
 from marginparts.checkpoint._interruption import Interruption
-from marginparts.checkpoint._logbook import Logbook
-from marginparts.checkpoint._policy import Checkpoint, as_checkpoint
+from marginparts.checkpoint._logbook import Checkpoint, Logbook
 from marginparts.checkpoint._position import Notes
 
 __all__ = ["Checkpoint", "Logbook", "Notes", "logbook_of"]
@@ -34,28 +33,14 @@ def logbook_of(
     """Open the checkpoint of a fit, and remove it when the fit is complete.
 
     Ctrl-C and SIGTERM are heard meanwhile: the fit then ends early but well, and the file stays.
-
-    Parameters
-    ----------
-    checkpoint : path, Checkpoint or None
-    who : str
-        The function or estimator.
-    seed : int
-        The seed of the fit.
-    any_seed : bool
-        Whether another seed would do as well: then the one in the file is taken.
-    **fit
-        Data and parameters on which the result depends.
-
-    Yields
-    ------
-    seed : int
-    logbook : Logbook or None
+    The fit is known by ``who`` does it, its seed, and the data and parameters on which its result
+    depends; with ``any_seed`` the seed in the file is taken. Yields the seed and the logbook.
     """
     if checkpoint is None:
         yield seed, None
         return
-    checkpoint = as_checkpoint(checkpoint)
+    if not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
     whole = {"fit": who, **fit, "random_state": None if any_seed else seed}
     known = {name: told(value) for name, value in whole.items()}
     with Interruption() as interruption:

@@ -44,11 +44,7 @@ def write_checkpoint(path: Path, content: Content) -> None:
 def read_checkpoint(path: Path) -> Content:
     """Return what `write_checkpoint` wrote, when every checksum agrees.
 
-    Raises
-    ------
-    FileProblemError
-        The file is no checkpoint, is damaged, or is of another version, whose iterations may round
-        differently.
+    Another version is refused: its iterations may round differently.
     """
     with problems_with(path, "read"), path.open("rb") as file:
         archive = Archive(path, file, KIND)
@@ -62,12 +58,8 @@ def read_checkpoint(path: Path) -> Content:
                     f"{__version__}; go on with that version, or delete it to start anew."
                 )
             arrays = archive.arrays()
-            notes = {name: _own(name, tree, arrays) for name, tree in text["notes"].items()}
+            notes = {name: Notes(tree, {}) for name, tree in text["notes"].items()}
+            for place, array in arrays.items():
+                name, _, own = place.partition(".")
+                notes[name].arrays[own] = array
             return Content(text["fit"], text["seed"], notes)
-
-
-def _own(name: str, tree: Any, arrays: dict[str, Any]) -> Notes:
-    """Return the notes of one name, with their arrays."""
-    start = f"{name}."
-    found = {k.removeprefix(start): array for k, array in arrays.items() if k.startswith(start)}
-    return Notes(tree, found)

@@ -23,10 +23,8 @@ _SHORT = 50
 def told(value: Any) -> Any:
     """Return a value as JSON has it, or what stands for it.
 
-    Parameters
-    ----------
-    value : number, str, None, array, CSR matrix, dataclass, function, or sequence or dict of these
-        An object of another kind may say itself who it is, by a method ``fingerprint``.
+    Values are numbers, strings, None, arrays, CSR matrices, dataclasses, functions, sequences and
+    dicts of these; others may say themselves who they are, by a method ``fingerprint``.
 
     Examples
     --------

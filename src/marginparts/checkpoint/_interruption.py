@@ -13,18 +13,8 @@ class Interruption:
     """Hears Ctrl-C and SIGTERM, so that work can end well; one more than a few ends it at once.
 
     Only the main thread can hear signals, and one that is ignored stays so. A handler that was
-    there before is called as well, unless it is Python's own. All are put back on exit.
-
-    Parameters
-    ----------
-    signals : sequence of int
-    patience : int
-        How many signals are heard before the next one ends the work.
-
-    Attributes
-    ----------
-    heard : int or None
-        The last signal.
+    there before is called as well, unless it is Python's own. All are put back on exit. After
+    ``patience`` signals the next one ends the work; ``heard`` is the last of them, or None.
     """
 
     def __init__(

@@ -1,10 +1,12 @@
-"""The open checkpoint of one fit."""
+"""Where a fit keeps its position and how often, and the open checkpoint of one fit."""
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,10 @@ from marginparts._types import Array
 from marginparts.checkpoint._file import Content, read_checkpoint, write_checkpoint
 from marginparts.checkpoint._fingerprint import differences
 from marginparts.checkpoint._interruption import Interruption
-from marginparts.checkpoint._policy import Checkpoint
 from marginparts.checkpoint._position import Notes, noted, position_of
 from marginparts.files.atomic import FileProblemError, check_destination, remove_leftovers
 from marginparts.solve.loop import Keeper, Position
+from marginparts.validation import check_count, check_positive
 
 #: Writing may take one second in so many.
 _SHARE = 20
@@ -24,17 +26,58 @@ _SHARE = 20
 _AT_LEAST = 10
 
 
-class Logbook:
-    """The open checkpoint of one fit: it recalls what was written, and writes when it is time.
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a fit keeps its position, and how often.
 
     Parameters
     ----------
-    checkpoint : Checkpoint
-    fit : dict
-        What tells this fit from others, as JSON has it. Notes of another fit are refused.
-    seed : int
-        Where any seed will do (``fit`` names none), the one of the notes is taken.
-    interruption : Interruption
+    path : path
+        The file. Its folder must exist.
+    every_seconds : float or None
+        Seconds between checkpoints; more where writing would take a twentieth of the time.
+    every_iterations : int or None
+        Write after so many iterations, too.
+    keep_finished : bool
+        A completed fit removes its checkpoint. With ``keep_finished`` it stays, and the same call
+        ends at once with the same result.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from marginparts import Checkpoint, nmf_alpha
+    >>> X = np.random.default_rng(0).random((20, 10))
+    >>> path = os.path.join(tempfile.mkdtemp(), "fit.ckpt")
+    >>> seen = []
+    >>> def watch(progress):
+    ...     seen.append(os.path.exists(path))
+    >>> result = nmf_alpha(
+    ...     X, 3, random_state=0, callback=watch, checkpoint=Checkpoint(path, every_iterations=5)
+    ... )
+    >>> seen[-1], os.path.exists(path)  # there while the fit ran, and removed when it was complete
+    (True, False)
+    """
+
+    path: str | os.PathLike[str]
+    every_seconds: float | None = 30.0
+    every_iterations: int | None = None
+    keep_finished: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | os.PathLike):
+            raise ValueError(f"checkpoint={self.path!r} must be a path or a Checkpoint.")
+        if self.every_seconds is not None:
+            check_positive(self.every_seconds, "every_seconds")
+        if self.every_iterations is not None:
+            check_count(self.every_iterations, "every_iterations")
+
+
+class Logbook:
+    """The open checkpoint of one fit: it recalls what was written, and writes when it is time.
+
+    ``fit`` tells this fit from others, as JSON has it; notes of another fit are refused. Where any
+    seed will do (``fit`` names none), the one of the notes is taken.
     """
 
     def __init__(
@@ -144,17 +187,14 @@ class Logbook:
         self._cost = self._last - began
 
 
+@dataclass
 class _RunKeeper:
     """Keeps the position of one run in a logbook."""
 
-    def __init__(
-        self,
-        logbook: Logbook,
-        run: dict[str, Any],
-        release: Callable[[Any], Array],
-        factor: Callable[[Array, str], Any],
-    ) -> None:
-        self.logbook, self.run, self.release, self.factor = logbook, run, release, factor
+    logbook: Logbook
+    run: dict[str, Any]
+    release: Callable[[Any], Array]
+    factor: Callable[[Array, str], Any]
 
     def resume(self) -> Position | None:
         notes = self.logbook.recall("run")
@@ -164,12 +204,12 @@ class _RunKeeper:
         return position_of(notes, self.factor)
 
     def offer(self, position: Position) -> bool:
+        def make() -> Notes:
+            notes = noted(position, self.release)
+            return notes._replace(tree={**notes.tree, "run": self.run})
+
         finished = position.stop is not None
-        interrupted = self.logbook.offer("run", lambda: self._notes(position), finished=finished)
+        interrupted = self.logbook.offer("run", make, finished=finished)
         ends = interrupted and not finished and position.iteration >= _AT_LEAST
         self.logbook.cut_short |= ends
         return ends
-
-    def _notes(self, position: Position) -> Notes:
-        notes = noted(position, self.release)
-        return notes._replace(tree={**notes.tree, "run": self.run})

@@ -20,14 +20,7 @@ class Notes(NamedTuple):
 
 
 def noted(position: Position, release: Callable[[Any], Array]) -> Notes:
-    """Return a position as notes.
-
-    Parameters
-    ----------
-    position : Position
-    release : callable
-        Makes a NumPy array (n, r) of a factor.
-    """
+    """Return a position as notes; ``release`` makes a NumPy array (n, r) of a factor."""
     momentum = position.momentum
     factors = {"state": position.state}
     if momentum is not None:
@@ -35,10 +28,7 @@ def noted(position: Position, release: Callable[[Any], Array]) -> Notes:
     if not position.checked:  # else it equals the state
         factors["good"] = position.good
     tree = {
-        "iteration": position.iteration,
-        "plain_until": position.plain_until,
-        "begun": position.begun,
-        "seconds": position.seconds,
+        **{k: getattr(position, k) for k in ("iteration", "plain_until", "begun", "seconds")},
         "looked": position.checked,
         "stop": None if position.stop is None else position.stop.name,
         "history": [list(check) for check in position.history],
@@ -55,12 +45,8 @@ def noted(position: Position, release: Callable[[Any], Array]) -> Notes:
 def position_of(notes: Notes, factor: Callable[[Array, str], Any]) -> Position:
     """Return the position that was noted.
 
-    Parameters
-    ----------
-    notes : Notes
-    factor : callable
-        Makes a factor of an array (n, r) and its letter; it must not keep the array where it may
-        be written to.
+    ``factor`` makes a factor of an array (n, r) and its letter; it must not keep the array where
+    it may be written to.
     """
     tree = notes.tree
     state, before, good = (_group(notes, name, factor) for name in ("state", "before", "good"))

@@ -19,6 +19,7 @@ from marginparts._types import Array
 from marginparts.datasets import load_paper_data
 from marginparts.directions import DirectionSpec, find_directions
 from marginparts.experiments.protocol import draw_trial
+from marginparts.files.atomic import written_beside
 from marginparts.solve.factorize import factorize, parts_of, start_from
 from marginparts.solve.map import map_rows
 
@@ -36,23 +37,12 @@ _MOST = 0.9
 
 
 class Panel(NamedTuple):
-    """The parts for one lam, and the digit in them.
-
-    Attributes
-    ----------
-    lam : float
-    parts : (r, d) float16 array
-        Each with sum one.
-    coefficients : (r,) array
-        How much of the digit each part makes up.
-    rebuilt : (d,) array
-        The digit from the parts in ``used`` alone.
-    """
+    """The parts for one lam, and the digit in them."""
 
     lam: float
-    parts: NDArray[np.float16]
-    coefficients: Array
-    rebuilt: Array
+    parts: NDArray[np.float16]  # (r, d), each with sum one
+    coefficients: Array  # (r,): how much of the digit each part makes up
+    rebuilt: Array  # (d,): the digit from the parts in `used` alone
 
     @property
     def used(self) -> NDArray[np.intp]:
@@ -96,18 +86,7 @@ def find_bases(
 ) -> Bases:
     """Find the parts of fours and nines for several lam, from one random start.
 
-    Parameters
-    ----------
-    data_dir : path or None
-        The folder of the data sets, see `marginparts.datasets.data_folder`.
-    lams : iterable of float
-        Weights of the labels: the ratio of supervised to unsupervised mass.
-    rank : int
-        The number of parts.
-    quick : bool
-        Stop early, for a first impression.
-    digit : int
-        Which of the test digits is rebuilt.
+    ``digit`` says which of the test digits is rebuilt; ``quick`` stops early, for an impression.
     """
     data = load_paper_data(DATA, data_dir)
     trial = draw_trial(data, PREPROCESSING, SPLIT)
@@ -120,29 +99,20 @@ def find_bases(
             trial.X_train, H, V, S=S, lam=float(lam), solver="mue",
             max_iter=_QUICK_ITER if quick else _MAX_ITER,
         )  # fmt: skip
-        panels.append(_panel(float(lam), parts_of(found.V), x))
+        parts = parts_of(found.V)
+        h = map_rows(x, parts.T.copy(), None)[0]  # the digit in these parts, as well as they can
+        used = most_used(h)
+        panels.append(Panel(float(lam), parts.astype(np.float16), h, h[used] @ parts[used]))
     return Bases(x[0], str(data.class_names[data.y_test[digit]]), tuple(panels))
-
-
-def _panel(lam: float, parts: Array, x: Array) -> Panel:
-    """Express one digit (1, d) in parts (r, d) as well as they can."""
-    h = map_rows(x, parts.T.copy(), None)[0]
-    used = most_used(h)
-    return Panel(lam, parts.astype(np.float16), h, h[used] @ parts[used])
 
 
 def save_bases(path: str | os.PathLike[str], bases: Bases) -> None:
     """Write bases to an .npz file."""
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    columns = zip(*bases.panels, strict=True)
-    fields: dict[str, Any] = {
-        name: np.stack(column) for name, column in zip(Panel._fields, columns, strict=True)
-    }
-    # beside it and renamed, so that a kill leaves no half of a file
-    draft = Path(path).with_suffix(".part")
-    with draft.open("wb") as file:
+    columns = map(np.stack, zip(*bases.panels, strict=True))
+    fields: dict[str, Any] = dict(zip(Panel._fields, columns, strict=True))
+    with written_beside(path) as file:
         np.savez_compressed(file, digit=bases.digit, name=bases.name, **fields)
-    draft.replace(path)
 
 
 def load_bases(path: str | os.PathLike[str]) -> Bases:

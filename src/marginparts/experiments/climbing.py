@@ -9,25 +9,16 @@ COSTS = tuple(float(f"{factor}e{power}") for power in range(-4, 6) for factor in
 
 
 def climb(
-    ladder: Sequence[float], start: float, score: Callable[[float], float], steps: int
+    ladder: Sequence[float],
+    start: float,
+    score: Callable[[float], float],
+    steps: int,
+    known: float | None = None,
 ) -> dict[float, float]:
     """Try the start and its neighbors, and go on while the best lies at an end and is better.
 
-    Parameters
-    ----------
-    ladder : sequence of float
-        All that may be tried, in order; it should be so long that its ends are never reached.
-    start : float
-        One of them.
-    score : callable
-        Larger is better.
-    steps : int
-        How far to go from the start in each direction at most; 0 tries the start alone.
-
-    Returns
-    -------
-    dict
-        The score of every value that was tried, in order of the ladder.
+    The ladder has all that may be tried, in order. The search goes at most ``steps`` values either
+    way from the start, whose score may be ``known``. Returns the scores of what was tried.
 
     Examples
     --------
@@ -36,7 +27,9 @@ def climb(
     """
     first = min(range(len(ladder)), key=lambda i: abs(ladder[i] - start))
     lowest, highest = max(first - steps, 0), min(first + steps, len(ladder) - 1)
-    found = {first: score(ladder[first])}
+    if known is None or ladder[first] != start:
+        known = score(ladder[first])
+    found = {first: known}
     low, high = max(first - 1, lowest), min(first + 1, highest)
     while True:
         for i in (low, high):

@@ -29,16 +29,7 @@ _STEPS, _TOL = 100, 1e-5
 
 
 class CostPath:
-    """Linear SVMs on labeled rows, for one cost after another.
-
-    Parameters
-    ----------
-    Z : (m, r) array or sparse matrix
-    labels : Labels
-        Of these rows.
-    normalize : bool
-        As in `fit_head`.
-    """
+    """Linear SVMs on labeled rows Z (m, r), for one cost after another; see `fit_head`."""
 
     def __init__(self, Z: Data, labels: Labels, *, normalize: bool) -> None:
         self._given, self._labels, self._normalize = Z, labels, normalize
@@ -49,18 +40,12 @@ class CostPath:
                 squares = row_norms(Z.astype(np.float64), squared=True)
                 self._size = float(np.sqrt(np.mean(squares))) or 1.0
             rows = np.hstack([scaled_rows(Z, self._size), np.ones((Z.shape[0], 1))])
-            self._tasks = [
-                _Task(rows[task.rows], task.signs) if len(np.unique(task.signs)) == 2 else None
-                for task in labels.tasks()
-            ]
-            self._share_grams(rows)
-
-    def _share_grams(self, rows: Matrix) -> None:
-        """Give tasks over the same rows one matrix of them all."""
-        whole = rows.T @ rows
-        for task in self._tasks:
-            if task is not None:
-                task.whole = whole if len(task.Z) == len(rows) else task.Z.T @ task.Z
+            whole = _gram(rows)  # tasks over the same rows share it
+            self._tasks: list[_Task | None] = []
+            for task in labels.tasks():
+                gram = whole if len(task.signs) == len(rows) else None
+                both = len(np.unique(task.signs)) == 2
+                self._tasks.append(_Task(rows[task.rows], task.signs, gram) if both else None)
 
     def at(self, C: float) -> Head:
         """Return the SVM for a cost, from where the last one ended."""
@@ -80,13 +65,11 @@ class CostPath:
 class _Task:
     """One two-class question: its rows (m, q), where it stands, and what it has summed up."""
 
-    whole: Matrix
-
-    def __init__(self, Z: Matrix, signs: Vector) -> None:
+    def __init__(self, Z: Matrix, signs: Vector, gram: Matrix | None) -> None:
         self.Z, self.y = Z, signs
+        self.gram = self.whole = _gram(Z) if gram is None else gram
         self.w = np.zeros(Z.shape[1])
         self.within = np.ones(len(Z), dtype=bool)
-        self.gram: Matrix | None = None
         self.size = max(
             float(np.linalg.norm(signs @ Z)),
             # where the sums cancel, rounding is all there is
@@ -115,7 +98,7 @@ class _Task:
 
     def _gram_of(self, now: NDArray[np.bool_]) -> Matrix:
         """Return the Gram matrix of some rows, by the shortest way from one that is known."""
-        gram, Z = self.whole if self.gram is None else self.gram, self.Z
+        gram, Z = self.gram, self.Z
         entered, left = now & ~self.within, self.within & ~now
         moved = int(entered.sum() + left.sum())
         if moved > now.sum():

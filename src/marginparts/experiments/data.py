@@ -12,22 +12,11 @@ from marginparts.datasets import PaperData, load_digits_49, load_docstrings, loa
 #: Shares of the embedded samples for training and validation; the others are for the test.
 _TRAINING, _VALIDATION = 0.5, 0.25
 
-EMBEDDED: dict[str, Callable[[], Any]] = {
-    "digits": load_digits_49,
-    "docstrings": load_docstrings,
-}
+EMBEDDED: dict[str, Callable[[], Any]] = {"digits": load_digits_49, "docstrings": load_docstrings}
 
 
 def load_data(name: str, data_dir: str | None = None) -> PaperData:
-    """Return a data set of the paper, or an embedded one in the same form.
-
-    Parameters
-    ----------
-    name : str
-        As in `load_paper_data`, or ``"digits"`` or ``"docstrings"``.
-    data_dir : path or None
-        The folder of the paper's data sets; the embedded ones need none.
-    """
+    """Return a data set of the paper, or an embedded one in the same form."""
     if name not in EMBEDDED:
         return load_paper_data(name, data_dir)
     found = EMBEDDED[name]()

@@ -31,28 +31,17 @@ Count = dict[str, int]
 def edges(found: Curves, records: Iterable[Record]) -> dict[str, dict[str, dict[str, Count]]]:
     """Count choices and those at an edge, by data and preparation, method and parameter.
 
-    Parameters
-    ----------
-    found : Curves
-        What is chosen from, see `marginparts.experiments.tables.curves`.
-    records : iterable of Record
-        What it was made of.
-
-    Returns
-    -------
-    dict
-        ``{"news, l2-log": {"pca": {"C": {"choices": 15, "at_edge": 0}}}}``.
+    ``{"news, l2-log": {"pca": {"C": {"choices": 15, "at_edge": 0}}}}``, say, from the curves that
+    are chosen from and the records that they were made of.
     """
     tried: dict[tuple[Cell, str, int], list[Record]] = defaultdict(list)
     for record in records:
-        cell = Cell(record["data"], record["preprocessing"], record["fraction"])
-        tried[cell, record["method"], record["split"]].append(record)
+        tried[Cell.of(record), record["method"], record["split"]].append(record)
     counts: dict[str, Any] = {}
     for cell, methods in found.items():
+        rows = counts.setdefault(f"{cell.data}, {cell.preprocessing}", {})
         for method, points in methods.items():
-            best = chosen(points)
-            rows = counts.setdefault(f"{cell.data}, {cell.preprocessing}", {})
-            row = rows.setdefault(method, {})
+            best, row = chosen(points), rows.setdefault(method, {})
             if len(points) > 1:
                 ranks = {point.rank: point.validation for point in points}
                 _count(row, "rank", ranks, best.rank)
@@ -78,10 +67,9 @@ def _profiles(best: Record, records: list[Record]) -> Iterable[tuple[str, dict[A
 
 
 def _profile(name: str, records: list[Record]) -> dict[Any, float]:
-    found: dict[Any, float] = {}
+    found: dict[Any, float] = defaultdict(float)
     for record in records:
-        value = record[name]
-        found[value] = max(found.get(value, 0.0), record["validation"])
+        found[record[name]] = max(found[record[name]], record["validation"])
     return found
 
 

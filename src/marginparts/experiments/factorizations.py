@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,12 +67,7 @@ _USUAL_WAY = Way()
 
 
 def nmf_alpha(
-    trial: Trial,
-    fractions: Shares,
-    ranks: Ranks,
-    grid: SearchGrid,
-    *,
-    way: Way = _USUAL_WAY,
+    trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid, *, way: Way = _USUAL_WAY
 ) -> Scored:
     """NMF-alpha (eqs. 14-17), each weight from the same start.
 
@@ -95,28 +91,15 @@ def nmf_alpha(
                 found = climb(ladder, lam, lambda lam: score(lam, C), grid.steps)  # noqa: B023
                 lam = best_of(found)
                 if rank == ranks[0]:
-                    C = _best_directions(grid, found[lam], lambda C: score(lam, C))  # noqa: B023
+                    best = partial(score, lam)
+                    C = best_of(climb(DIRECTION_COSTS, C, best, grid.direction_steps, found[lam]))
             yield from board.finish()
 
 
-def _best_directions(grid: SearchGrid, known: float, score: Callable[[float], float]) -> float:
-    """Return the directions' C with the best score; that of the first is known."""
-
-    def seek(C: float) -> float:
-        return known if grid.direction_C == C else score(C)
-
-    return best_of(climb(DIRECTION_COSTS, grid.direction_C, seek, grid.direction_steps))
-
-
 def _alpha_parts(
-    trial: Trial,
-    fraction: float,
-    rank: int,
-    lams: tuple[float, ...],
-    direction_C: float,
-    grid: SearchGrid,
-    way: Way,
-) -> Iterator[Parts]:
+    trial: Trial, fraction: float, rank: int, lams: tuple[float, ...], direction_C: float,
+    grid: SearchGrid, way: Way,
+) -> Iterator[Parts]:  # fmt: skip
     """Yield the parts of NMF-alpha for one weight, or for those of a path."""
     labels = trial.labels(fraction)
     spec = DirectionSpec(
@@ -134,12 +117,7 @@ def _alpha_parts(
 
 
 def mapped(
-    trial: Trial,
-    fractions: Shares,
-    V: Array,
-    setting: dict[str, Any],
-    *,
-    gram: bool = True,
+    trial: Trial, fractions: Shares, V: Array, setting: dict[str, Any], *, gram: bool = True
 ) -> Parts:
     """Return parts whose codes are Z (eq. 5), or H without ``gram``."""
     V = parts_of(V).T.copy()
@@ -148,8 +126,7 @@ def mapped(
 
     @lru_cache(1)  # the shares of labels have the same codes
     def codes(map_iter: int) -> Codes:
-        rows = (known, trial.X_validation, trial.X_test)
-        maps = (map_rows(X, V, map_iter, trial.backend) for X in rows)
+        maps = (map_rows(X, V, map_iter, trial.backend) for X in (known, *trial.rows[1:]))
         return Codes({**setting, "map_iter": map_iter}, *(H @ root for H in maps))
 
     return Parts(setting, codes)
@@ -163,10 +140,9 @@ def lee2010(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> 
             board = Board(trial, (fraction,), grid.search)
 
             def score(lam: float, board: Board = board, rank: int = rank) -> float:
-                make = partial(SemiSupervisedNMF, lam=lam)
-                return board.enter(
-                    _squared_loss_parts(make, {"lam": lam}, trial, fraction, rank, grid)  # noqa: B023
-                )
+                model, setting = SemiSupervisedNMF(lam=lam), {"lam": lam}
+                parts = _squared_loss_parts(model, setting, trial, fraction, rank, grid)  # noqa: B023
+                return board.enter(parts)
 
             steps = grid.steps if rank == ranks[0] else 0
             lam = best_of(climb(LEE_LAMS, lam, score, steps))
@@ -175,56 +151,46 @@ def lee2010(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> 
 
 def liu_wu2010(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:
     """Constrained NMF of Liu & Wu (eqs. 19-20)."""
-    for fraction in fractions:
-        for rank in ranks:
-            parts = _squared_loss_parts(ConstrainedNMF, {}, trial, fraction, rank, grid)
-            yield from score_all(trial, (fraction,), [parts], grid.search)
+    for fraction, rank in product(fractions, ranks):
+        parts = _squared_loss_parts(ConstrainedNMF(), {}, trial, fraction, rank, grid)
+        yield from score_all(trial, (fraction,), [parts], grid.search)
 
 
 def _squared_loss_parts(
-    make: Callable[..., Any],
-    setting: dict[str, Any],
-    trial: Trial,
-    fraction: float,
-    rank: int,
-    grid: SearchGrid,
+    model: Any, setting: dict[str, Any], trial: Trial, fraction: float, rank: int, grid: SearchGrid
 ) -> Parts:
     """Fit an estimator whose map has any number of updates."""
-    y, m = trial.labels(fraction).codes, trial.n_labeled(fraction)
     max_iter = round(grid.squared_iter * min(1.0, _MANY_PARTS / min(rank, _MOST_PARTS)))
-    model = make(rank, max_iter=max_iter, random_state=trial.seed, backend=trial.backend)
-    model.fit(trial.X_train, y)
+    model.set_params(max_iter=max_iter, backend=trial.backend)
+    _fit(model, trial, fraction, rank)
     setting = {**setting, "rank": rank}
 
     def codes(map_iter: int) -> Codes:
         model.set_params(map_iter=map_iter)
-        return _transformed(model, trial, m, {**setting, "map_iter": map_iter})
+        return _transformed(model, trial, fraction, {**setting, "map_iter": map_iter})
 
     return Parts(setting, codes)
 
 
-def _transformed(model: Any, trial: Trial, m: int, setting: dict[str, Any]) -> Codes:
-    rows = (trial.X_train[:m], trial.X_validation, trial.X_test)
+def _fit(model: Any, trial: Trial, fraction: float, rank: int) -> None:
+    """Fit a transformer to all training rows, with -1 for unknown labels."""
+    given, allowed = {"n_components": rank, "random_state": trial.seed}, model.get_params()
+    model.set_params(**{name: given[name] for name in given if name in allowed})
+    model.fit(trial.X_train, trial.labels(fraction).codes)
+
+
+def _transformed(model: Any, trial: Trial, fraction: float, setting: dict[str, Any]) -> Codes:
+    rows = (trial.X_train[: trial.n_labeled(fraction)], *trial.rows[1:])
     found = (model.transform(X) for X in rows)
     return Codes(setting, *(sp.csr_array(Z) if sp.issparse(Z) else np.asarray(Z) for Z in found))
 
 
 def own_method(
-    trial: Trial,
-    fractions: Shares,
-    ranks: Ranks,
-    grid: SearchGrid,
-    *,
-    make: Callable[..., Any],
+    trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid, *, make: Callable[..., Any]
 ) -> Scored:
     """Any scikit-learn transformer: it sees all training rows, with -1 for unknown labels."""
-    for fraction in fractions:
-        y, m = trial.labels(fraction).codes, trial.n_labeled(fraction)
-        for rank in ranks:
-            model = make()
-            given = {"n_components": rank, "random_state": trial.seed}
-            allowed = model.get_params()
-            model.set_params(**{name: given[name] for name in given if name in allowed})
-            model.fit(trial.X_train, y)
-            found = _transformed(model, trial, m, {"rank": rank})
-            yield from score_all(trial, (fraction,), [found], Search(grid.C, grid.steps))
+    for fraction, rank in product(fractions, ranks):
+        model = make()
+        _fit(model, trial, fraction, rank)
+        found = _transformed(model, trial, fraction, {"rank": rank})
+        yield from score_all(trial, (fraction,), [found], Search(grid.C, grid.steps))

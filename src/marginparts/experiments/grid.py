@@ -14,35 +14,24 @@ LADDER = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 
 
 class SearchGrid(NamedTuple):
-    """What is tried on the validation rows, and where a search begins.
+    """What is tried on the validation rows, and where a search (`climb`) begins."""
 
-    A search (`climb`) begins at ``lam`` for the weight of the labels in NMF-alpha, at
-    ``literal_lam`` with S in its own units, at ``direction_C`` for the SVMs behind the margin
-    components (``direction_steps`` either way), at ``lee_lam`` for the weight in the method of Lee
-    et al., at ``map_iter`` for the mapping updates of every factorization (unless ``map_iters``
-    says which to try), at ``C`` for SVMs on codes, at ``raw_C`` on the inputs and on principal
-    components, at ``tsvm_C`` for transductive SVMs; it may go ``steps`` steps either way. ``lams``
-    are the weights of a path. ``max_iter``, ``warm_iter`` and ``squared_iter`` are the iterations
-    of a fit, of a step of a path, and of a fit with the squared loss. LDA sees the data through
-    ``lda_inputs`` principal components.
-    """
-
-    lam: float = 3.0
-    literal_lam: float = 30.0
-    lams: tuple[float, ...] = LADDER
-    direction_C: float = 1.0  # noqa: N815
+    lam: float = 3.0  # the weight of the labels in NMF-alpha
+    literal_lam: float = 30.0  # ... with S in its own units
+    lams: tuple[float, ...] = LADDER  # ... of a path
+    direction_C: float = 1.0  # noqa: N815 - of the SVMs behind the margin components
     direction_steps: int = 10
-    lee_lam: float = 10.0
-    map_iter: int = 15
-    map_iters: tuple[int, ...] = ()
-    C: float = 10.0
-    raw_C: float = 1.0  # noqa: N815
-    tsvm_C: float = 1.0  # noqa: N815
-    lda_inputs: tuple[int, ...] = (100, 300)
-    max_iter: int = 150
-    warm_iter: int = 40
-    squared_iter: int = 100
-    steps: int = 10
+    lee_lam: float = 10.0  # the weight in the method of Lee et al.
+    map_iter: int = 15  # mapping updates of every factorization
+    map_iters: tuple[int, ...] = ()  # which of them to try, in the place of a search
+    C: float = 10.0  # of SVMs on codes
+    raw_C: float = 1.0  # noqa: N815 - of SVMs on the inputs and on principal components
+    tsvm_C: float = 1.0  # noqa: N815 - of transductive SVMs
+    lda_inputs: tuple[int, ...] = (100, 300)  # principal components through which LDA sees data
+    max_iter: int = 150  # iterations of a fit
+    warm_iter: int = 40  # ... of a step of a path
+    squared_iter: int = 100  # ... of a fit with the squared loss
+    steps: int = 10  # how far a search may go either way
 
     @property
     def search(self) -> Search:
@@ -62,24 +51,14 @@ Run = Callable[[Trial, Shares, Ranks, SearchGrid], Scored]
 class Method:
     """A method, and what one unit of its work covers.
 
-    Attributes
-    ----------
-    title : str
-    run : Run
-    settings : tuple of str
-        The entries of the grid that it uses: what else is in a grid is not its business.
-    labels : bool
-        It learns from labels, so each share of them is work of its own; what it learns serves
-        all shares otherwise.
-    ranks : {"each", "all", "none"}
-        Each rank is work of its own, one go serves all of them, or it has none.
-    source : str
-        The code of a method from outside, so that an edited one is not taken for done.
+    One that learns from ``labels`` has each share of them for work of its own; what others learn
+    serves all shares. Of the ``ranks`` "each" is work of its own, or one go serves "all" of them,
+    or it has "none".
     """
 
     title: str
     run: Run
-    settings: tuple[str, ...]
+    settings: tuple[str, ...]  # the entries of the grid that it uses
     labels: bool = True
     ranks: str = "each"
-    source: str = ""
+    source: str = ""  # the code of one from outside, so that an edited one is not taken for done

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from functools import partial
+from itertools import product
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +14,7 @@ from sklearn.preprocessing import normalize
 from marginparts._types import Array, Data
 from marginparts.experiments.climbing import COSTS, climb
 from marginparts.experiments.grid import Ranks, SearchGrid, Shares
-from marginparts.experiments.protocol import Codes, Scored, Trial, scores
+from marginparts.experiments.protocol import Codes, Records, Scored, Trial
 from marginparts.experiments.scoring import Board, Search, score_all
 from marginparts.labels import Labels
 from marginparts.svm.transductive import transductive_weights
@@ -28,18 +29,13 @@ _OVERSAMPLING, _SUBSPACE_ITERATIONS = 20, 4
 
 def raw_svm(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:
     """A linear SVM on the inputs."""
-    codes = Codes({}, trial.X_train, trial.X_validation, trial.X_test)
-    yield from score_all(trial, fractions, [codes], Search(grid.raw_C, grid.steps))
+    yield from score_all(trial, fractions, [Codes({}, *trial.rows)], Search(grid.raw_C, grid.steps))
 
 
 def raw_tsvm(
-    trial: Trial,
-    fractions: Shares,
-    ranks: Ranks,
-    grid: SearchGrid,
-    *,
+    trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid, *,
     shares: tuple[float | None, ...] = (None,),
-) -> Scored:
+) -> Scored:  # fmt: skip
     """A transductive SVM on the inputs; with all labels it is the SVM.
 
     ``shares`` of positives among the unlabeled rows are tried; None is that of the labels.
@@ -48,51 +44,36 @@ def raw_tsvm(
         if fraction == 1:
             yield from raw_svm(trial, (fraction,), ranks, grid)
             continue
-        rows = (trial.X_train, trial.X_validation, trial.X_test)
         # rows that have length one already need not be tried twice
         every = [
-            Codes({"normalize": each}, *(normalize(X) if each else X for X in rows))
+            Codes({"normalize": each}, *(normalize(X) if each else X for X in trial.rows))
             for each in ((True,) if has_unit_rows(trial.X_train) else (True, False))
         ]
         yield from score_transductive(trial, fraction, every, grid, shares)
 
 
 def score_transductive(
-    trial: Trial,
-    fraction: float,
-    every: Iterable[Codes],
-    grid: SearchGrid,
+    trial: Trial, fraction: float, every: Iterable[Codes], grid: SearchGrid,
     shares: tuple[float | None, ...],
-) -> Scored:
+) -> Scored:  # fmt: skip
     """Train transductive SVMs on the codes of all training rows: codes and share first, then C."""
-    labels, records = trial.labels(fraction), []
+    labels, records = trial.labels(fraction), Records(trial)
 
     def score(codes: Codes, share: float | None, C: float) -> float:
-        train, validation, test = (_with_ones(rows) for rows in codes[1:])
+        # with a constant column, for the intercept
+        train, validation, test = (
+            sp.hstack([sp.csr_array(rows), np.ones((rows.shape[0], 1))], format="csr")
+            for rows in codes[1:]
+        )
         given = None if share is None else (share,)
         W = transductive_weights(train, labels, C, shares=given, seed=trial.seed)
-        found = scores(trial, validation @ W.T, test @ W.T)
-        records.append({"fraction": fraction, **codes.setting, "C": C, "share": share, **found})
-        return found["validation"]
+        setting = {**codes.setting, "C": C, "share": share}
+        return records.enter(fraction, setting, validation @ W.T, test @ W.T)
 
-    best: tuple[float, Codes, float | None] | None = None
-    for codes in every:
-        for share in shares:
-            found = score(codes, share, grid.tsvm_C)
-            if best is None or found > best[0]:
-                best = found, codes, share
-    assert best is not None
-    known, codes, share = best
-    climb(
-        COSTS, grid.tsvm_C,
-        lambda C: known if grid.tsvm_C == C else score(codes, share, C), grid.steps,
-    )  # fmt: skip
+    found = [(score(codes, s, grid.tsvm_C), codes, s) for codes, s in product(every, shares)]
+    known, codes, share = max(found, key=lambda each: each[0])
+    climb(COSTS, grid.tsvm_C, lambda C: score(codes, share, C), grid.steps, known)
     yield from records
-
-
-def _with_ones(rows: Data) -> sp.csr_array:
-    """Append a constant column, for the intercept."""
-    return sp.hstack([sp.csr_array(rows), np.ones((rows.shape[0], 1))], format="csr")
 
 
 def pca(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scored:
@@ -100,7 +81,13 @@ def pca(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scor
 
     With all components it is the raw SVM.
     """
-    Z = _principal(trial, max(ranks))
+    yield from score_leading(trial, fractions, ranks, grid, _principal(trial, max(ranks)))
+
+
+def score_leading(
+    trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid, Z: list[Array]
+) -> Scored:
+    """Score the first columns of training, validation and test rows, as many as each rank."""
     for rank in ranks:
         codes = Codes({"rank": rank}, *(rows[:, :rank] for rows in Z))
         yield from score_all(trial, fractions, [codes], Search(grid.raw_C, grid.steps))
@@ -112,9 +99,7 @@ def _principal(trial: Trial, rank: int) -> list[Array]:
     rank = min(rank, min(X.shape) - 1)
     mean = np.asarray(X.mean(axis=0)).ravel().astype(X.dtype)
     axes = leading_axes(X, rank, trial.seed, mean)
-    return [
-        np.asarray(rows @ axes.T - mean @ axes.T) for rows in (X, trial.X_validation, trial.X_test)
-    ]
+    return [np.asarray(rows @ axes.T - mean @ axes.T) for rows in trial.rows]
 
 
 def leading_axes(X: Data, rank: int, seed: int, mean: Array | None = None) -> Array:
@@ -159,24 +144,19 @@ def lda(trial: Trial, fractions: Shares, ranks: Ranks, grid: SearchGrid) -> Scor
         board = Board(trial, (fraction,), Search(1.0, grid.steps))
         for n in inputs:
             rows = [each[:, :n] for each in (Z[0][:m], *Z[1:])]
-
-            def score(shrinkage: float, rows: list[Array] = rows, n: int = n) -> float:
-                return board.enter(_discriminated(rows, labels, n, shrinkage))  # noqa: B023
-
-            climb(SHRINKAGES, 0.1, score, grid.steps)
+            coded = partial(_discriminated, rows, labels, n)
+            climb(SHRINKAGES, 0.1, lambda s: board.enter(coded(s)), grid.steps)  # noqa: B023
         yield from board.finish()
 
 
 def _discriminated(rows: list[Array], labels: Labels, inputs: int, shrinkage: float) -> Codes:
-    maps = [part.transform for part in _discriminants(rows[0], labels, shrinkage)]
-    found = [np.hstack([apply(X) for apply in maps]) for X in rows]
-    setting = {"inputs": inputs, "shrinkage": shrinkage, "dimensions": found[0].shape[1]}
-    return Codes(setting, *found)
-
-
-def _discriminants(Z: Array, labels: Labels, shrinkage: float) -> Iterator[Any]:
     """Fit LDA to the classes, or to each label that some samples have and some have not."""
     targets = labels.codes.T if labels.multilabel else [labels.codes]
-    for y in targets:
-        if len(np.unique(y)) > 1:
-            yield LinearDiscriminantAnalysis(solver="eigen", shrinkage=shrinkage).fit(Z, y)
+    fitted = [
+        LinearDiscriminantAnalysis(solver="eigen", shrinkage=shrinkage).fit(rows[0], y)
+        for y in targets
+        if len(np.unique(y)) > 1
+    ]
+    found = [np.hstack([each.transform(X) for each in fitted]) for X in rows]
+    setting = {"inputs": inputs, "shrinkage": shrinkage, "dimensions": found[0].shape[1]}
+    return Codes(setting, *found)

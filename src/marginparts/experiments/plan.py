@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from marginparts.experiments.grid import SearchGrid
@@ -54,35 +55,18 @@ class Study:
     grid: SearchGrid = USUAL_GRID
     own_ranks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def ranks_of(self, method: str) -> tuple[int, ...]:
-        """Return the ranks of a method by its name."""
-        return self.own_ranks.get(method, self.ranks)
-
-    @property
-    def compares(self) -> bool:
-        """Whether all methods of the paper take part, and so may others."""
-        return set(PAPER_METHODS) <= set(self.methods)
-
     def units(self) -> Iterator[Unit]:
         """Cut the study into units, the longest first: none is left running alone at the end."""
-        found = [
-            unit
-            for split in self.splits
-            for name in self.methods
-            for unit in self._units_of(name, split)
-        ]
+        found = []
+        for split, name in product(self.splits, self.methods):
+            method, own = method_named(name), self.own_ranks.get(name, self.ranks)
+            shares = zip(self.fractions) if method.labels else [self.fractions]
+            ranks = {"each": zip(own), "all": [own], "none": [()]}[method.ranks]
+            found += [
+                Unit(self.data, self.preprocessing, name, split, fractions, some, self.grid)
+                for fractions, some in product(shares, ranks)
+            ]
         yield from sorted(found, key=lambda unit: -unit.weight)
-
-    def _units_of(self, name: str, split: int) -> Iterator[Unit]:
-        method = method_named(name)
-        shares: list[tuple[float, ...]]
-        shares = [(f,) for f in self.fractions] if method.labels else [self.fractions]
-        own = self.ranks_of(name)
-        ranks: dict[str, list[tuple[int, ...]]]
-        ranks = {"each": [(r,) for r in own], "all": [own], "none": [()]}
-        for fractions in shares:
-            for some in ranks[method.ranks]:
-                yield Unit(self.data, self.preprocessing, name, split, fractions, some, self.grid)
 
 
 @dataclass(frozen=True)
@@ -128,10 +112,16 @@ _NEWS_RANKS = {
     "lsa": (100, 200, 300, 512), "label_spreading": (50, 100, 200, 400),
 }  # fmt: skip
 _AVIATION_GRID = SearchGrid(lam=0.3, map_iter=5)
-_AVIATION_RANKS = {
-    "lsa": (50, 100, 200, 300), "label_spreading": (50, 100, 200, 400),
-    "nmf_alpha": (22, 11, 44, 88), "pca": (22, 44, 88, 176, 352),
-}  # fmt: skip
+
+#: The paper's own third data set, for those who have it.
+AVIATION = Study(
+    "aviation", "aviation", "l2-log", (0.05, 0.1, 1.0), (44, 22, 88, 176),
+    methods=(*PAPER_METHODS, *TEXT_RIVALS), grid=_AVIATION_GRID,
+    own_ranks={
+        "lsa": (50, 100, 200, 300), "label_spreading": (50, 100, 200, 400),
+        "nmf_alpha": (22, 11, 44, 88), "pca": (22, 44, 88, 176, 352),
+    },
+)  # fmt: skip
 
 #: Table 2 and Figures 3 to 5.
 TABLE_2 = (
@@ -147,23 +137,14 @@ TABLE_2 = (
         "news", "news", "l2-log", (0.2, 0.4, 1.0), _NEWS_MANY,
         methods=(*PAPER_METHODS, *TEXT_RIVALS), grid=_NEWS_GRID, own_ranks=_NEWS_RANKS,
     ),
-    Study(
-        "aviation-500", "aviation-500", "counts", (0.05, 0.1, 1.0), (44, 22, 88, 176),
-        methods=(*PAPER_METHODS, *TEXT_RIVALS),
+    replace(
+        AVIATION, name="aviation-500", data="aviation-500", preprocessing="counts",
         grid=_AVIATION_GRID._replace(tsvm_C=0.1, lda_inputs=(300, 499)),
-        own_ranks=_AVIATION_RANKS,
     ),
-    Study(
-        "aviation-counts", "aviation-counts", "l2-log", (0.05, 0.1, 1.0), (44, 22, 88, 176),
-        methods=(*PAPER_METHODS, *TEXT_RIVALS),
-        grid=_AVIATION_GRID._replace(lda_inputs=(100, 300, 600)), own_ranks=_AVIATION_RANKS,
+    replace(
+        AVIATION, name="aviation-counts", data="aviation-counts",
+        grid=_AVIATION_GRID._replace(lda_inputs=(100, 300, 600)),
     ),
-)  # fmt: skip
-
-#: The paper's own third data set, for those who have it.
-AVIATION = Study(
-    "aviation", "aviation", "l2-log", (0.05, 0.1, 1.0), (44, 22, 88, 176),
-    methods=(*PAPER_METHODS, *TEXT_RIVALS), grid=_AVIATION_GRID, own_ranks=_AVIATION_RANKS,
 )  # fmt: skip
 
 #: Reported beside Table 2: another preparation. (LSA has its own rows, so it is the same there.)
@@ -198,12 +179,7 @@ STUDIES = {study.name: study for study in (*TABLE_2, AVIATION, *BESIDE, *ABLATIO
 
 #: A small grid for a first try, in minutes.
 QUICK_GRID = SearchGrid(
-    lams=(10.0, 1.0),
-    lda_inputs=(100,),
-    max_iter=40,
-    warm_iter=10,
-    steps=1,
-    direction_steps=0,
+    lams=(10.0, 1.0), lda_inputs=(100,), max_iter=40, warm_iter=10, steps=1, direction_steps=0
 )
 
 
@@ -217,7 +193,7 @@ def quick(study: Study) -> Study:
 
 
 def with_methods(study: Study, names: Iterable[str]) -> Study:
-    """Return a study with more methods, if it is one that compares them."""
-    if not study.compares:
+    """Return a study with more methods, if all of the paper's take part in it."""
+    if not set(PAPER_METHODS) <= set(study.methods):
         return study
     return replace(study, methods=tuple(dict.fromkeys((*study.methods, *names))))

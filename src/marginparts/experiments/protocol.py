@@ -24,11 +24,7 @@ Scored = Iterator[dict[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """The rows of one split, preprocessed, with all their labels.
-
-    ``backend`` is where the factorizations of the trial run. ``counts`` are the training,
-    validation and test rows before they were prepared, for methods that have their own way.
-    """
+    """The rows of one split, preprocessed, with all their labels."""
 
     X_train: Any
     train: Labels
@@ -37,8 +33,13 @@ class Trial:
     X_test: Any
     test: Labels
     seed: int
-    backend: str = "numba"
-    counts: tuple[Any, Any, Any] | None = None
+    backend: str  # where the factorizations run
+    counts: tuple[Any, Any, Any]  # the rows before they were prepared, training ones first
+
+    @property
+    def rows(self) -> tuple[Any, Any, Any]:
+        """The training, validation and test rows."""
+        return self.X_train, self.X_validation, self.X_test
 
     def n_labeled(self, fraction: float) -> int:
         """Return how many of the training rows are labeled: the first ones."""
@@ -59,39 +60,34 @@ class Codes(NamedTuple):
 
 
 def draw_trial(data: PaperData, preprocessing: str, split: int, backend: str = "numba") -> Trial:
-    """Draw the training and validation rows of a split; its number is its seed.
-
-    Parameters
-    ----------
-    data : PaperData
-    preprocessing : str
-        A name in `PREPROCESSING`.
-    split : int
-    backend : str
-        Where the factorizations run.
-    """
+    """Draw the training and validation rows of a split; its number is its seed."""
     order = np.random.default_rng(split).permutation(data.X_train.shape[0])
     train, rest = order[: data.n_train], order[data.n_train : data.n_train + data.n_validation]
     counts = (data.X_train[train], data.X_train[rest], data.X_test)
-    X_train, X_validation, X_test = preprocess(preprocessing, *counts)
+    X = preprocess(preprocessing, *counts)
     # encoded together: a class may be absent from one of the parts
     labels = encode_labels(np.concatenate([data.y_train, data.y_test]))
+    test = np.arange(len(data.y_train), len(labels.codes))
     return Trial(
-        X_train=X_train,
-        train=labels.take(train),
-        X_validation=X_validation,
-        validation=labels.take(rest),
-        X_test=X_test,
-        test=labels.take(np.arange(len(data.y_train), len(labels.codes))),
-        seed=split,
-        backend=backend,
-        counts=counts,
-    )
+        X[0], labels.take(train), X[1], labels.take(rest), X[2], labels.take(test), split, backend,
+        counts,
+    )  # fmt: skip
 
 
-def scores(trial: Trial, validation: Array, test: Array) -> dict[str, float]:
-    """Return the scores of decision values in percent."""
-    return {
-        "validation": round(100 * quality(validation, trial.validation), 3),
-        "test": round(100 * quality(test, trial.test), 3),
-    }
+class Records(list[dict[str, Any]]):
+    """A record for each setting that a method tried on a trial."""
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__()
+        self.trial = trial
+
+    def enter(
+        self, fraction: float, setting: dict[str, Any], validation: Array, test: Array
+    ) -> float:
+        """Score decision values in percent, and return the score on the validation rows."""
+        found = {
+            "validation": round(100 * quality(validation, self.trial.validation), 3),
+            "test": round(100 * quality(test, self.trial.test), 3),
+        }
+        self.append({"fraction": fraction, **setting, **found})
+        return found["validation"]

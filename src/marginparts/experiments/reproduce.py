@@ -16,29 +16,21 @@ from marginparts.experiments.plan import Study, Unit, quick, with_methods
 from marginparts.experiments.runner import OnUnit, Outcome, run_units
 from marginparts.experiments.store import Record, Store
 from marginparts.experiments.tables import Curves, curves
+from marginparts.files.atomic import written_beside
 
 
 @dataclass(frozen=True)
 class Results:
     """A folder of records, tables and figures.
 
-    Parameters
-    ----------
-    folder : Path
-    data_dir : path or None
-        The folder of the data sets.
-    quick : bool
-        Small versions of the studies, kept apart in a subfolder.
-    methods : tuple of str
-        Methods to run beside the paper's, see `method_named`.
-    backend : str
-        Where the factorizations run; what is not the CPU's is kept apart in a subfolder.
+    Results of small versions of the studies (``quick``) and of other backends than the CPU's are
+    kept apart, in subfolders.
     """
 
     folder: Path
     data_dir: str | os.PathLike[str] | None = None
     quick: bool = False
-    methods: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()  # to run beside the paper's, see `method_named`
     backend: str = "numba"
 
     @property
@@ -101,7 +93,6 @@ class Results:
         """Write a table as JSON, whole or not at all."""
         path = self.place / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(".part")
-        draft.write_text(json.dumps(content, indent=1) + "\n")
-        draft.replace(path)
+        with written_beside(path, "w", encoding="utf-8") as file:
+            file.write(json.dumps(content, indent=1) + "\n")
         return path

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import pickle
 import threading
 import time
 import warnings
@@ -15,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+from joblib import Parallel, cpu_count, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from marginparts._version import __version__
-from marginparts.datasets import PaperData
 from marginparts.experiments.data import load_data
 from marginparts.experiments.plan import Unit
 from marginparts.experiments.protocol import Trial, draw_trial
@@ -33,15 +32,12 @@ class Failure(NamedTuple):
     """A unit that could not be done, and why."""
 
     unit: Unit
-    error: BaseException
+    why: str
 
     def __str__(self) -> str:
-        unit, said = self.unit, str(self.error).strip().split("\n")[0]
+        unit = self.unit
         ranks = f", rank {'/'.join(map(str, unit.ranks))}" if unit.ranks else ""
-        return (
-            f"{unit.method} failed on {unit.data}, split {unit.split}{ranks}: "
-            f"{type(self.error).__name__}: {said}"
-        )
+        return f"{unit.method} failed on {unit.data}, split {unit.split}{ranks}: {self.why}"
 
 
 class Outcome(NamedTuple):
@@ -63,44 +59,25 @@ def run_units(
 ) -> Outcome:
     """Do the units that are not in the store yet, and append their records as they come.
 
-    A unit that fails does not keep the others from being done.
-
-    Parameters
-    ----------
-    units : iterable of Unit
-    store : Store
-    data_dir : path or None
-        The folder of the data sets, see `marginparts.datasets.data_folder`.
-    backend : str
-        Where the factorizations run. On a GPU the processes share it: while one trains SVMs, the
-        card works for the others.
-    n_jobs : int or None
-        Processes; None for one a core. One runs everything here.
-    deadline : float or None
-        No unit is begun when `time.monotonic` is past this.
-    on_unit : callable or None
-        Called after each unit.
+    A unit that fails does not keep the others from being done, and none is begun when
+    `time.monotonic` is past the ``deadline``. There are ``n_jobs`` processes, or one a core; a
+    single one is this process. On a GPU they share it: while one trains SVMs, the card works for
+    the others.
     """
     done = store.units()
     open_units = {unit.key: unit for unit in units if unit.key not in done}
     if not open_units:
         return Outcome(0, [])
-    begun = (
-        unit
-        for unit in list(open_units.values())
-        if deadline is None or time.monotonic() < deadline
-    )
+    queue = list(open_units.values())
+    begun = (unit for unit in queue if deadline is None or time.monotonic() < deadline)
     folder = None if data_dir is None else os.fspath(data_dir)
     work = partial(run_unit, data_dir=folder, backend=backend)
-    n_jobs = min(n_jobs or _cores(), len(open_units))
+    n_jobs = min(n_jobs or cpu_count(), len(open_units))
+    here = (_tried(work, unit) for unit in begun)
     failures = []
     with store.writing():
-        for unit, records in (
-            _in_parallel(begun, work, n_jobs)
-            if n_jobs > 1
-            else (_tried(work, unit) for unit in begun)
-        ):
-            if isinstance(records, BaseException):
+        for unit, records in _in_parallel(begun, work, n_jobs) if n_jobs > 1 else here:
+            if isinstance(records, str):
                 failures.append(Failure(unit, records))
                 continue
             store.append(unit.key, records)
@@ -110,20 +87,13 @@ def run_units(
     return Outcome(len(open_units), failures)
 
 
-def _cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 Work = Callable[[Unit], list[Record]]
-Done = tuple[Unit, list[Record] | Exception]
+#: A unit with its records, or with why there are none: an error need not survive the way here.
+Done = tuple[Unit, list[Record] | str]
 
 
 def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Iterator[Done]:
     """Yield units as they are done; one is begun when a process is free, and not before."""
-    from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky import get_reusable_executor
 
     try:
@@ -139,20 +109,15 @@ def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Iterator[Don
 
 def _in_worker(work: Work, unit: Unit) -> Done:
     _end_with_the_parent(os.getppid())
-    unit, found = _tried(work, unit)
-    if isinstance(found, BaseException):
-        try:
-            pickle.loads(pickle.dumps(found))
-        except Exception:  # it could not be sent to the parent
-            found = RuntimeError(f"{type(found).__name__}: {found}")
-    return unit, found
+    return _tried(work, unit)
 
 
 def _tried(work: Work, unit: Unit) -> Done:
     try:
         return unit, work(unit)
     except Exception as error:
-        return unit, error
+        first_line = str(error).strip().partition("\n")[0]
+        return unit, f"{type(error).__name__}: {first_line}"
 
 
 @lru_cache(1)
@@ -197,14 +162,11 @@ def run_unit(unit: Unit, data_dir: str | None = None, backend: str = "numba") ->
 @lru_cache(1)
 def _about() -> Record:
     others = ("numpy", "scipy", "scikit-learn", "numba")
-    found = {name: importlib.metadata.version(name) for name in others}
-    found = {"marginparts": __version__, **found}
-    return {"versions": " ".join(f"{name} {version}" for name, version in found.items())}
+    found = (f"{name} {importlib.metadata.version(name)}" for name in others)
+    return {"versions": " ".join((f"marginparts {__version__}", *found))}
 
 
-@lru_cache(1)
-def _data(name: str, data_dir: str | None) -> PaperData:
-    return load_data(name, data_dir)
+_data = lru_cache(1)(load_data)
 
 
 @lru_cache(1)

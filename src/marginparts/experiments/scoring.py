@@ -14,7 +14,7 @@ import numpy as np
 
 from marginparts.experiments.climbing import COSTS, climb
 from marginparts.experiments.cost_path import CostPath
-from marginparts.experiments.protocol import Codes, Scored, Trial, scores
+from marginparts.experiments.protocol import Codes, Records, Scored, Trial
 from marginparts.weighting import has_unit_rows
 
 #: Mapping updates that may be tried.
@@ -22,17 +22,12 @@ MAP_ITERS = (1, 2, 5, 15, 60, 240)
 
 
 class Search(NamedTuple):
-    """Where searches begin, and how far they may go.
+    """Where searches begin, and how far they may go."""
 
-    ``C`` is the cost with which codes are compared, ``map_iter`` the updates with which parts are;
-    all of ``map_iters`` are tried on the best parts, each with its own cost, or, when there are
-    none, a search goes from ``map_iter`` on. No search goes more than ``steps`` steps either way.
-    """
-
-    C: float
-    steps: int
-    map_iter: int = 15
-    map_iters: tuple[int, ...] = ()
+    C: float  # the cost with which codes are compared
+    steps: int  # how far a search goes either way
+    map_iter: int = 15  # the updates with which parts are compared
+    map_iters: tuple[int, ...] = ()  # all tried on the best parts, in the place of a search
 
 
 class Parts(NamedTuple):
@@ -43,19 +38,12 @@ class Parts(NamedTuple):
 
 
 class Board:
-    """The parts or codes of one method at one rank, their scores, and the best of them.
-
-    Attributes
-    ----------
-    records : list of dict
-        One for everything that was tried.
-    best : dict
-        For each share of labels the best validation score at the first cost, and its codes.
-    """
+    """The parts or codes of one method at one rank, their scores, and the best of them."""
 
     def __init__(self, trial: Trial, fractions: Iterable[float], search: Search) -> None:
         self.trial, self.fractions, self.search = trial, tuple(fractions), search
-        self.records: list[dict[str, Any]] = []
+        self.records = Records(trial)
+        #: For each share of labels the best validation score at the first cost, and its codes.
         self.best: dict[float, tuple[float, Codes]] = {}
         self._best_parts: dict[float, tuple[float, Parts]] = {}
 
@@ -71,7 +59,7 @@ class Board:
         return max(top)
 
     def _enter_codes(self, codes: Codes, fraction: float) -> float:
-        score = self._score(self._path(codes, fraction, True), codes, fraction, True, self.search.C)
+        score = self._scorer(fraction, codes, True)(self.search.C)
         if fraction not in self.best or score > self.best[fraction][0]:
             self.best[fraction] = score, codes
         return score
@@ -92,45 +80,30 @@ class Board:
         return self.records
 
     def _seek_map(self, fraction: float, known: float, parts: Parts) -> None:
-        first = self.search.map_iter
-
         def score(n: float) -> float:
-            return known if n == first else self._enter_codes(parts.codes(int(n)), fraction)
+            return self._enter_codes(parts.codes(int(n)), fraction)
 
-        climb(MAP_ITERS, first, score, self.search.steps)
+        climb(MAP_ITERS, self.search.map_iter, score, self.search.steps, known)
 
     def _seek_costs(self, fraction: float, codes: Codes, known: float) -> None:
         """Seek the cost for codes of length 1, and for codes that are all scaled by one number."""
-        self._seek_cost(fraction, codes, True, known)
+        C, steps = self.search.C, self.search.steps
+        climb(COSTS, C, self._scorer(fraction, codes, True), steps, known)
         if not has_unit_rows(codes.train):
-            self._seek_cost(fraction, codes, False, None)
+            climb(COSTS, C, self._scorer(fraction, codes, False), steps)
 
-    def _seek_cost(
-        self, fraction: float, codes: Codes, normalize: bool, known: float | None
-    ) -> None:
-        path = self._path(codes, fraction, normalize)
-
-        def score(C: float) -> float:
-            if C == self.search.C and known is not None:
-                return known
-            return self._score(path, codes, fraction, normalize, C)
-
-        climb(COSTS, self.search.C, score, self.search.steps)
-
-    def _path(self, codes: Codes, fraction: float, normalize: bool) -> CostPath:
+    def _scorer(self, fraction: float, codes: Codes, normalize: bool) -> Callable[[float], float]:
+        """Return a function of the cost that scores an SVM on codes."""
         m = self.trial.n_labeled(fraction)
         labels = self.trial.train.take(np.arange(m))
-        return CostPath(codes.train[:m], labels, normalize=normalize)
+        path = CostPath(codes.train[:m], labels, normalize=normalize)
 
-    def _score(
-        self, path: CostPath, codes: Codes, fraction: float, normalize: bool, C: float
-    ) -> float:
-        head = path.at(C)
-        found = scores(self.trial, head.values(codes.validation), head.values(codes.test))
-        self.records.append(
-            {"fraction": fraction, **codes.setting, "normalize": normalize, "C": C, **found}
-        )
-        return found["validation"]
+        def score(C: float) -> float:
+            head, setting = path.at(C), {**codes.setting, "normalize": normalize, "C": C}
+            values = head.values(codes.validation), head.values(codes.test)
+            return self.records.enter(fraction, setting, *values)
+
+        return score
 
 
 def score_all(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 Record = dict[str, Any]
 
@@ -23,26 +23,8 @@ class StoreError(RuntimeError):
     """Records cannot be written; the message says why."""
 
 
-def _locked(file: IO[str]) -> bool:
-    """Lock a file until it is closed; say whether that was possible."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such locks, and runs unprotected
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 class Store:
-    """A file of records.
-
-    Parameters
-    ----------
-    path : path
-        Made when the first unit is written.
+    """A file of records, made when the first unit is written.
 
     Examples
     --------
@@ -60,13 +42,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keep other processes from writing to the same file.
-
-        Raises
-        ------
-        StoreError
-            Another one does, or the folder cannot be written to.
-        """
+        """Keep other processes from writing to the same file."""
         lock = self.path.with_suffix(".lock")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,8 +50,15 @@ class Store:
         except OSError as error:
             raise StoreError(f"{lock.parent} cannot be written to: {error.strerror}.") from error
         with file:
-            if not _locked(file):
-                raise StoreError(f"Another run is writing to {self.path}; wait for it to end.")
+            try:
+                # Windows has no such locks, and runs unprotected
+                with suppress(ImportError):
+                    import fcntl
+
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                said = f"Another run is writing to {self.path}; wait for it to end."
+                raise StoreError(said) from error
             try:
                 yield
             finally:
@@ -87,15 +70,14 @@ class Store:
         if not found:
             raise ValueError(f"Unit {unit!r} has no records; a unit has at least one.")
         lines = [
-            json.dumps(
-                {"unit": unit, "part": part, "of": len(found), **record}, separators=(",", ":")
-            )
+            {"unit": unit, "part": part, "of": len(found), **record}
             for part, record in enumerate(found)
         ]
+        text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._end_the_last_line()
         with self.path.open("ab") as file:
-            file.write(("\n".join(lines) + "\n").encode())
+            file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
 
@@ -115,12 +97,12 @@ class Store:
         """Go over the records of some units, as far as they are complete."""
         for unit, records in self._complete().items():
             if unit in units:
-                yield from map(_without_own, records)
+                for record in records:
+                    yield {key: value for key, value in record.items() if key not in _OWN}
 
     def __iter__(self) -> Iterator[Record]:
         """Go over the records of complete units, without the store's own fields."""
-        for records in self._complete().values():
-            yield from map(_without_own, records)
+        return self.of(self.units())
 
     def _complete(self) -> dict[str, list[Record]]:
         """Return the records of each complete unit; of one written twice, the last."""
@@ -149,7 +131,3 @@ class Store:
                 continue
             if isinstance(record, dict) and set(_OWN) <= set(record):
                 yield record
-
-
-def _without_own(record: Record) -> Record:
-    return {key: value for key, value in record.items() if key not in _OWN}

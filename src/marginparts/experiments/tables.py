@@ -6,9 +6,9 @@ the one with the best mean over the splits: the hollow square in the paper's Fig
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable
+from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 from marginparts.datasets import PAPER_DATA
@@ -16,23 +16,11 @@ from marginparts.experiments.plan import AVIATION, TABLE_2
 from marginparts.experiments.registry import METHODS
 from marginparts.experiments.store import Record
 
-#: Table 2 of the paper, in percent.
+#: Table 2 of the paper, in percent: NMF-alpha and LDA.
 PAPER_TABLE_2 = {
-    "mnist": {
-        "2%": {"nmf_alpha": 93.3, "lda": 88.5},
-        "10%": {"nmf_alpha": 96.9, "lda": 92.7},
-        "100%": {"nmf_alpha": 98.2, "lda": 94.2},
-    },
-    "news": {
-        "20%": {"nmf_alpha": 70.1, "lda": 65.3},
-        "40%": {"nmf_alpha": 75.3, "lda": 69.8},
-        "100%": {"nmf_alpha": 78.1, "lda": 73.5},
-    },
-    "aviation": {
-        "5%": {"nmf_alpha": 48.5, "lda": 43.6},
-        "10%": {"nmf_alpha": 51.0, "lda": 47.9},
-        "100%": {"nmf_alpha": 57.2, "lda": 56.4},
-    },
+    "mnist": {"2%": (93.3, 88.5), "10%": (96.9, 92.7), "100%": (98.2, 94.2)},
+    "news": {"20%": (70.1, 65.3), "40%": (75.3, 69.8), "100%": (78.1, 73.5)},
+    "aviation": {"5%": (48.5, 43.6), "10%": (51.0, 47.9), "100%": (57.2, 56.4)},
 }
 
 #: How the data of Table 2 is prepared; other preparations are reported beside it.
@@ -45,6 +33,11 @@ class Cell(NamedTuple):
     data: str
     preprocessing: str
     fraction: float
+
+    @classmethod
+    def of(cls, record: Record) -> Cell:
+        """Return the cell of a record."""
+        return cls(*(record[name] for name in cls._fields))
 
     @property
     def share(self) -> str:
@@ -78,42 +71,27 @@ def curves(records: Iterable[Record]) -> Curves:
     """
     groups: dict[tuple[Cell, str, int | None], list[Record]] = defaultdict(list)
     for record in records:
-        cell = Cell(record["data"], record["preprocessing"], record["fraction"])
-        groups[cell, record["method"], record.get("rank")].append(record)
+        groups[Cell.of(record), record["method"], record.get("rank")].append(record)
     found: Curves = defaultdict(lambda: defaultdict(list))
     for (cell, method, rank), some in sorted(groups.items(), key=lambda item: item[0][2] or 0):
-        found[cell][method].append(_point(method, rank, best_by_split(some)))
-    return {
-        cell: {method: _whole(points) for method, points in methods.items()}
-        for cell, methods in sorted(found.items())
-    }
+        best = best_by_split(some)
+        tests = [record["test"] for record in best]
+        validation, test = fmean(record["validation"] for record in best), fmean(tests)
+        point = Point(method, rank, validation, test, _spread(tests), tuple(best))
+        found[cell][method].append(point)
+    for methods in found.values():
+        for method, points in methods.items():
+            most = max(point.splits for point in points)
+            methods[method] = [point for point in points if point.splits == most]
+    return dict(sorted(found.items()))
 
 
 def best_by_split(records: Iterable[Record]) -> list[Record]:
     """Return the record with the best validation score of each split, in order of splits."""
-    best: dict[int, Record] = {}
+    splits: dict[int, list[Record]] = defaultdict(list)
     for record in records:
-        now = best.get(record["split"])
-        if now is None or record["validation"] > now["validation"]:
-            best[record["split"]] = record
-    return [best[split] for split in sorted(best)]
-
-
-def _point(method: str, rank: int | None, best: list[Record]) -> Point:
-    tests = [record["test"] for record in best]
-    return Point(
-        method,
-        rank,
-        validation=statistics.fmean(record["validation"] for record in best),
-        test=statistics.fmean(tests),
-        std=_spread(tests),
-        best=tuple(best),
-    )
-
-
-def _whole(points: list[Point]) -> list[Point]:
-    most = max(point.splits for point in points)
-    return [point for point in points if point.splits == most]
+        splits[record["split"]].append(record)
+    return [max(some, key=lambda r: r["validation"]) for _, some in sorted(splits.items())]
 
 
 def chosen(points: Iterable[Point]) -> Point:
@@ -125,16 +103,12 @@ def table1() -> list[dict[str, Any]]:
     """Return the composition of the data sets, one dictionary each."""
     return [
         {
-            "data": entry.name,
-            "kind": entry.kind,
-            "training": entry.n_train,
-            "validation": entry.n_validation,
-            "test": entry.n_test,
-            "columns": entry.n_columns,
+            "data": entry.name, "kind": entry.kind, "training": entry.n_train,
+            "validation": entry.n_validation, "test": entry.n_test, "columns": entry.n_columns,
             "classes": entry.n_classes,
         }
         for entry in PAPER_DATA.values()
-    ]
+    ]  # fmt: skip
 
 
 def table2(found: Curves) -> dict[str, Any]:
@@ -147,7 +121,8 @@ def table2(found: Curves) -> dict[str, Any]:
     for cell, methods in found.items():
         row = {method: _summary(chosen(points)) for method, points in methods.items()}
         if PREPARATION.get(cell.data) == cell.preprocessing:
-            for method, score in PAPER_TABLE_2.get(cell.data, {}).get(cell.share, {}).items():
+            scores = PAPER_TABLE_2.get(cell.data, {}).get(cell.share, ())
+            for method, score in zip(("nmf_alpha", "lda"), scores, strict=False):
                 if method in row:
                     row[method]["paper"] = score
             usual[cell.data][cell.share] = row
@@ -157,15 +132,10 @@ def table2(found: Curves) -> dict[str, Any]:
 
 
 def _summary(point: Point) -> dict[str, Any]:
-    summary: dict[str, Any] = {
-        "mean": round(point.test, 2),
-        "std": round(point.std, 2),
-        "validation": round(point.validation, 2),
-        "splits": point.splits,
-    }
-    if point.rank is not None:
-        summary["rank"] = point.rank
-    return summary
+    scores = {"mean": point.test, "std": point.std, "validation": point.validation}
+    rank = {} if point.rank is None else {"rank": point.rank}
+    rounded = {name: round(score, 2) for name, score in scores.items()}
+    return {**rounded, "splits": point.splits, **rank}
 
 
 def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
@@ -181,8 +151,7 @@ def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
         rows = cells[f"{record['data']} {100 * record['fraction']:g}%"]
         rows[METHODS[record["method"]].title].append(record)
         if record["method"] == "nmf_alpha":
-            updates = f"NMF-alpha, {record['map_iter']} mapping updates"
-            rows[updates].append(record)
+            rows[f"NMF-alpha, {record['map_iter']} mapping updates"].append(record)
     found = {}
     for name, rows in cells.items():
         tests = {
@@ -195,36 +164,26 @@ def ablation(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _ablation_row(what: str, tests: dict[int, float], base: dict[int, float]) -> dict[str, Any]:
-    scores = list(tests.values())
     changes = [tests[split] - base[split] for split in tests if split in base]
     same = tests == base or not changes
-    return {
-        "what": what,
-        "mean": round(statistics.fmean(scores), 2),
-        "std": round(_spread(scores), 2),
-        "change": None if same else round(statistics.fmean(changes), 2),
-        "change_std": None if same else round(_spread(changes), 2),
-    }
+    mean, std = _mean_and_spread(list(tests.values()))
+    change, change_std = (None, None) if same else _mean_and_spread(changes)
+    return {"what": what, "mean": mean, "std": std, "change": change, "change_std": change_std}
+
+
+def _mean_and_spread(scores: list[float]) -> tuple[float, float]:
+    return round(fmean(scores), 2), round(_spread(scores), 2)
 
 
 def _spread(scores: list[float]) -> float:
-    return statistics.stdev(scores) if len(scores) > 1 else 0.0
+    return stdev(scores) if len(scores) > 1 else 0.0
 
 
 def open_goal(records: Iterable[Record], others: Iterable[Record]) -> dict[str, Any]:
     """Return how far past the paper it goes, by data set and share of labels.
 
-    Parameters
-    ----------
-    records : iterable of Record
-        Of methods without limits but on the number of dimensions.
-    others : iterable of Record
-        Of classifiers without parts, with any preparation: each is at its best.
-
-    Returns
-    -------
-    dict
-        For each cell the score, the dimensions, the setting, and the best rival.
+    For each the score, the dimensions, the setting, and the best of the ``others``: classifiers
+    without parts, with any preparation.
     """
     rivals = _pooled(others)
     found: dict[str, Any] = {}

@@ -27,6 +27,16 @@ def squared_error(x_squared: float, X: Operator, H: Array, V: Array) -> float:
 class MultiplicativeProblem(Problem):
     """What the models with a squared loss have in common: NumPy factors and no sweeps."""
 
+    def ratio(self, state: State, block: str) -> tuple[Array, Array]:
+        """Return numerator and denominator of the update of one factor."""
+        raise NotImplementedError
+
+    def update(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False
+    ) -> Step:
+        """Return the multiplicative update of one factor."""
+        return multiplicative_step(state[block], *self.ratio(state, block), gauge)
+
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
         """Return a point ahead of a factor, for extrapolation."""
         return moved_ahead(now, before, b, least)
@@ -34,17 +44,10 @@ class MultiplicativeProblem(Problem):
 
 @dataclass
 class LeastSquaresMap(MultiplicativeProblem):
-    """Find H >= 0 with V frozen; all that is needed of the data is ``X V`` and ``V'V``.
+    """Find H >= 0 with V frozen; all that is needed of the data is ``X V`` and ``V'V``."""
 
-    Parameters
-    ----------
-    XV : (n, r)
-    gram : (r, r)
-        ``V.T @ V``.
-    """
-
-    XV: Array
-    gram: Array
+    XV: Array  # (n, r)
+    gram: Array  # (r, r): V.T @ V
 
     blocks: ClassVar[tuple[str, ...]] = ("H",)
 
@@ -54,12 +57,9 @@ class LeastSquaresMap(MultiplicativeProblem):
         size = safe_ratio(self.XV @ flat, np.full(len(self.XV), flat @ self.gram @ flat))
         return np.asarray(size[:, None] * flat)
 
-    def update(
-        self, state: State, block: str, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return the multiplicative update of H."""
-        H = state["H"]
-        return multiplicative_step(H, self.XV, H @ self.gram, gauge)
+    def ratio(self, state: State, block: str) -> tuple[Array, Array]:
+        """Return what the update of H divides."""
+        return self.XV, state["H"] @ self.gram
 
     def loss(self, state: State) -> float:
         """Return the squared error up to the constant ``|X|^2``."""

@@ -13,46 +13,25 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Array, Operator, State, Step
-from marginparts.backends.base import multiplicative_step
+from marginparts._types import Array, Operator, State
 from marginparts.losses.least_squares import MultiplicativeProblem, squared_error
 
 
 @dataclass
 class Lee2010Problem(MultiplicativeProblem):
-    """What is constant in a run.
+    """What is constant in a run."""
 
-    Parameters
-    ----------
-    X : (n, d) prepared matrix
-    x_squared : float
-        ``|X|^2``.
-    Y : (m, c)
-        Indicator of the labeled rows, 0 where unknown.
-    known : (m, c)
-        1 where an entry of Y is known.
-    rows : (m,) int array
-        The labeled rows of X.
-    lam : float
-    """
-
-    X: Operator
-    x_squared: float
-    Y: Array
-    known: Array
-    rows: NDArray[np.intp]
+    X: Operator  # (n, d), prepared
+    x_squared: float  # |X|^2
+    Y: Array  # (m, c): indicator of the labeled rows, 0 where unknown
+    known: Array  # (m, c): 1 where an entry of Y is known
+    rows: NDArray[np.intp]  # (m,): the labeled rows of X
     lam: float
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "U", "H")
 
-    def update(
-        self, state: State, block: str, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return the multiplicative update of one factor."""
-        return multiplicative_step(state[block], *self._ratio(state, block), gauge)
-
-    def _ratio(self, state: State, block: str) -> tuple[Array, Array]:
-        """Return numerator and denominator of an update."""
+    def ratio(self, state: State, block: str) -> tuple[Array, Array]:
+        """Return what the update of a factor divides."""
         V, U, H = state["V"], state["U"], state["H"]
         H_m = H[self.rows]
         if block == "V":

@@ -14,41 +14,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from marginparts._types import Array, Operator, State, Step
-from marginparts.backends.base import multiplicative_step
+from marginparts._types import Array, Operator, State
 from marginparts.losses.least_squares import MultiplicativeProblem
 
 
 @dataclass
 class LiuWu2010Problem(MultiplicativeProblem):
-    """What is constant in a run.
+    """What is constant in a run."""
 
-    Parameters
-    ----------
-    Xt : (c + n - m, d) prepared matrix
-        Class sums, then the unlabeled rows.
-    gram : (c, c)
-        ``Y'Y``: how many labeled samples each two classes share.
-    x_squared : float
-        ``|X|^2`` of the data itself.
-    """
-
-    Xt: Operator
-    gram: Array
-    x_squared: float
+    Xt: Operator  # (c + n - m, d), prepared: class sums, then the unlabeled rows
+    gram: Array  # (c, c), Y'Y: how many labeled samples each two classes share
+    x_squared: float  # |X|^2 of the data itself
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "P")
 
-    def update(
-        self, state: State, block: str, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return the multiplicative update of one factor."""
+    def ratio(self, state: State, block: str) -> tuple[Array, Array]:
+        """Return what the update of a factor divides."""
         V, P = state["V"], state["P"]
         if block == "V":
-            ratio = self.Xt.T @ P, V @ (P.T @ self._with_gram(P))
-        else:
-            ratio = self.Xt @ V, self._with_gram(P) @ (V.T @ V)
-        return multiplicative_step(state[block], *ratio, gauge)
+            return self.Xt.T @ P, V @ (P.T @ self._with_gram(P))
+        return self.Xt @ V, self._with_gram(P) @ (V.T @ V)
 
     def _with_gram(self, P: Array) -> Array:
         """Return ``A A' P``."""

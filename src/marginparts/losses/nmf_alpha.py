@@ -27,28 +27,17 @@ _LIFT = 1e-6
 class NMFAlphaProblem(Problem):
     """What is constant in a run of NMF-alpha.
 
-    Parameters
-    ----------
-    backend : Backend
-        Where the kernels run.
-    X : (n, d) prepared matrix
-    S : (n, 2p) sparse, or what `Backend.coefficients` makes of it, or None
-        Nonnegative dual coefficients, a zero row for every unlabeled sample.
-    XS : (2p, d) prepared matrix or None
-        ``S.T @ X``: the margin components as further samples.
-    lam : float
-        Weight of the margin components.
-    sweeps, settled : int, float
-        How often a `sweep` goes over each row, and when it may stop early.
+    S are nonnegative dual coefficients, a zero row for every unlabeled sample, or what
+    `Backend.coefficients` makes of them; XS are the margin components as further samples.
     """
 
     backend: Backend
-    X: Matrix
-    S: Operator | None = None
-    XS: Matrix | None = None
+    X: Matrix  # (n, d), prepared
+    S: Operator | None = None  # (n, 2p), sparse
+    XS: Matrix | None = None  # (2p, d), S.T @ X, prepared
     lam: float = 0.0
-    sweeps: int = 1
-    settled: float = 0.0
+    sweeps: int = 1  # how often a `sweep` goes over each row
+    settled: float = 0.0  # when it may stop early
     _row_weights: dict[float, Array] = field(default_factory=dict, repr=False)
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
@@ -62,8 +51,7 @@ class NMFAlphaProblem(Problem):
     def s(self) -> Array:
         """Row sums of S (n,)."""
         assert self.S is not None
-        sums: Array = self.S @ np.ones(self.S.shape[1])
-        return sums
+        return self.S @ np.ones(self.S.shape[1])
 
     @property
     def row_weight(self) -> Array:
@@ -130,13 +118,11 @@ class NMFAlphaProblem(Problem):
     def margin_codes(self, H: Array) -> Array:
         """Return HS (2p, r): the codes of the margin components."""
         assert self.S is not None
-        HS: Array = self.S.T @ H
-        return HS
+        return self.S.T @ H
 
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
         """Return a point ahead of a factor, for extrapolation."""
-        point: Array = self.backend.ahead(now, before, b, least)
-        return point
+        return self.backend.ahead(now, before, b, least)
 
     def loss(self, state: State) -> float:
         """Return ``D(X, H V') + lam * D(XS, HS V')`` (eq. 14)."""

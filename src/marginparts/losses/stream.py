@@ -29,20 +29,14 @@ from marginparts.losses.nmf_alpha import NMFAlphaProblem
 
 @dataclass
 class StreamProblem(NMFAlphaProblem):
-    """What is constant in one step of a stream.
+    """What is constant in one step of a stream: a problem for the rows at hand, and a past.
 
-    Parameters
-    ----------
-    backend, X, S, XS, lam
-        As in `NMFAlphaProblem`, for the rows at hand; XS (2p, d) covers those that are gone, too.
-    A : (d, r) factor, or None without a past
-    B : (1, r) factor
-    HS_past : (2p, r) factor, or None where no labeled row is gone
+    XS (2p, d) covers rows that are gone, too.
     """
 
-    A: Array | None = None
-    B: Array | None = None
-    HS_past: Array | None = None
+    A: Array | None = None  # (d, r); None without a past
+    B: Array | None = None  # (1, r)
+    HS_past: Array | None = None  # (2p, r); None where no labeled row is gone
 
     @property
     def can_sweep(self) -> bool:

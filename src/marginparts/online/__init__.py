@@ -2,7 +2,6 @@
 
 from marginparts.online._past import Past
 from marginparts.online._rows import Rows
-from marginparts.online._stream import Stream, StreamSpec
-from marginparts.online._view import View
+from marginparts.online._stream import Stream, StreamSpec, View
 
 __all__ = ["Past", "Rows", "Stream", "StreamSpec", "View"]

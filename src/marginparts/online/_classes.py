@@ -45,10 +45,9 @@ def labels_of(
     """
     if before is None:
         before = np.empty(0, np.int64)
-    if y is None and multilabel:
-        return Labels(before, np.full((n, len(before)), UNKNOWN))
     if y is None:
-        return Labels(np.unique(before), np.full(n, UNKNOWN))
+        shape = (n, len(before)) if multilabel else n
+        return Labels(before if multilabel else np.unique(before), np.full(shape, UNKNOWN))
     labels = encode_labels(y, n, classes=before)
     _check_form(labels, before, multilabel)
     if labels.multilabel:

@@ -30,22 +30,9 @@ def learn(rows: Rows, W: Array, order: NDArray[np.intp]) -> tuple[Array, Array]:
 
     Otherwise a learner would keep to the classes that came last, and one that begins late would
     never see those that came first. A class's learner begins with the batch that brings its first
-    sample, so that it makes no difference whether the class was declared before.
-
-    Parameters
-    ----------
-    rows : Rows
-        With the dual coefficients of the learners so far.
-    W : (c, d)
-        One weight vector a class.
-    order : (m,) ints
-        That of the rows.
-
-    Returns
-    -------
-    duals : (m, c)
-    W : (c, d)
-        Moved on.
+    sample, so that it makes no difference whether the class was declared before. Rows come in the
+    given order (m,). Returns dual coefficients (m, c) and weight vectors (c, d), one a class,
+    moved on from those of the rows and W.
     """
     from marginparts.svm._perceptrons import online_duals
 

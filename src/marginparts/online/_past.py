@@ -21,21 +21,11 @@ _RECODE = 20
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """Sums over rows that are gone.
+    """Sums over rows that are gone."""
 
-    Attributes
-    ----------
-    A : (d, r)
-        ``V * ratio_matmul(X.T, V, H)``.
-    B : (r,)
-        ``H.sum(0)``.
-    XS : (2c, d) CSR
-        ``S.T @ X`` with the learners' own coefficients, not scaled.
-    """
-
-    A: Array
-    B: Array
-    XS: sp.csr_array
+    A: Array  # (d, r): V * ratio_matmul(X.T, V, H)
+    B: Array  # (r,): H.sum(0)
+    XS: sp.csr_array  # (2c, d): S.T @ X with the learners' own coefficients, not scaled
 
     @classmethod
     def none(cls, d: int, r: int, c: int) -> Past:
@@ -89,16 +79,8 @@ def statistics(X: sp.csr_array, V: Array, H: Array, backend: Backend) -> tuple[A
 def scaled_margins(S: sp.csr_array, X: sp.csr_array, past: Past) -> tuple[sp.csr_array, ...]:
     """Scale the margin components to the mass of all data, so that lam is a ratio of masses.
 
-    Parameters
-    ----------
-    S : (m, 2c) CSR
-    X : (m, d) CSR
-    past : Past
-
-    Returns
-    -------
-    S : (m, l), XS : (l, d), XS_past : (l, d) CSR
-        Of the l components that have mass. XS is that of rows at hand and past together.
+    From S (m, 2c) and X (m, d) to S (m, l), XS and XS_past (l, d) of the l components that have
+    mass. XS is that of rows at hand and past together.
     """
     XS = sp.csr_array(S.T @ X.astype(np.float64) + past.XS)
     XS.sum_duplicates()

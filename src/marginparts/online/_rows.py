@@ -21,25 +21,15 @@ _FAINT = 1 / 16
 class Rows:
     """Rows in the order in which they came.
 
-    Attributes
-    ----------
-    X : (m, d) CSR
-    codes : (m,) or (m, c) int array
-        Labels as in `marginparts.labels.Labels`; -1 is unknown.
-    duals : (m, c) array
-        Dual coefficients of each class's online learner; zero where a label is unknown.
-    weights : (m,) array
-        What forgetting has left of each row; 1 when it comes.
-    lots : (m,) array
-        A random number between 0 and 1 for each row, drawn when a batch is full: it decides which
-        rows stay in the memory (weighted reservoir sampling).
+    ``lots`` are random numbers between 0 and 1, drawn when a batch is full: they decide which rows
+    stay in the memory (weighted reservoir sampling).
     """
 
-    X: sp.csr_array
-    codes: NDArray[np.int64]
-    duals: Array
-    weights: Array
-    lots: Array
+    X: sp.csr_array  # (m, d)
+    codes: NDArray[np.int64]  # (m,) or (m, c), as in `marginparts.labels.Labels`; -1 is unknown
+    duals: Array  # (m, c), of each class's online learner; zero where a label is unknown
+    weights: Array  # (m,): what forgetting has left of each row; 1 when it comes
+    lots: Array  # (m,)
 
     @classmethod
     def arrived(cls, X: sp.csr_array, codes: NDArray[np.int64], c: int) -> Rows:

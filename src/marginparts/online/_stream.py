@@ -8,13 +8,13 @@ dual-weighted sums, the past's share of the margin components.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums
 from marginparts.labels import Labels
@@ -22,11 +22,12 @@ from marginparts.losses.stream import StreamProblem
 from marginparts.online._learner import directions_of, learn
 from marginparts.online._past import Past, scaled_margins
 from marginparts.online._rows import Rows
-from marginparts.online._view import View
 from marginparts.recipe import HeadSpec, MapSpec
+from marginparts.selection.folds import folds_of
 from marginparts.solve.factorize import parts_of, start_from
 from marginparts.solve.loop import minimize
-from marginparts.solve.map import extreme_scale, map_rows
+from marginparts.solve.map import extreme_scale, gram_root, map_rows
+from marginparts.svm.head import Head, fit_head
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 
 #: The parts begin anew when the labels at hand have grown by this factor or have a new class, as
@@ -39,6 +40,9 @@ _BEGIN = 4
 #: What all parts get of a feature that was never seen before, as a share of an even spread. Its
 #: size hardly matters: the update of such a row of V does not depend on it.
 _UNSEEN = 1e-3
+
+#: Labeled rows on which lengths of codes are compared, at most, and the folds.
+_COMPARED, _FOLDS = 1000, 2
 
 
 @dataclass(frozen=True)
@@ -72,38 +76,62 @@ class StreamSpec:
 
 
 @dataclass(frozen=True, eq=False)
+class View:
+    """Parts, and labeled rows to learn the last SVM from."""
+
+    V: Array  # (d, r), each column sums to one
+    X: sp.csr_array  # (m, d): the labeled rows at hand, in the units of the stream's user
+    labels: Labels
+    map_iter: int | None
+    spec: HeadSpec  # ``normalize`` is None for what predicts hidden labels better
+    backend: str | Backend
+
+    @cached_property
+    def gram_root(self) -> Array:
+        """Turns H into Z (eq. 5), (r, r)."""
+        return gram_root(self.V)
+
+    @cached_property
+    def head(self) -> Head:
+        """The SVM on the present codes: parts move, so it is trained when it is asked for."""
+        return fit_head(self.codes(self.X), self.labels, self.spec.C, normalize=self.normalized)
+
+    @cached_property
+    def normalized(self) -> bool:
+        """Whether the SVM sees each code with length 1, or all codes scaled alike."""
+        if self.spec.normalize is not None:
+            return self.spec.normalize
+        m = self.X.shape[0]
+        some = np.linspace(0, m - 1, min(m, _COMPARED)).astype(int)  # of all times
+        folds = folds_of(self.labels.take(some), seed=0, n_splits=_FOLDS)
+        if not folds:
+            return True
+        Z = self.codes(self.X[some])
+        each, alike = (
+            np.mean([fold.score(Z, self.spec.C, normalize=choice) for fold in folds])
+            for choice in (True, False)
+        )
+        return bool(each >= alike)
+
+    def codes(self, X: Data) -> Array:
+        """Return Z (n, r) of checked data."""
+        H = map_rows(X.astype(self.V.dtype, copy=False), self.V, self.map_iter, self.backend)
+        return np.asarray(H @ self.gram_root, dtype=X.dtype)
+
+
+@dataclass(frozen=True, eq=False)
 class Stream:
-    """All that is kept of a stream, and nothing else: what it does next depends on this alone.
+    """All that is kept of a stream, and nothing else: what it does next depends on this alone."""
 
-    Attributes
-    ----------
-    pending : Rows
-        Rows that wait for a batch to be full, in the units of the user.
-    V : (d, r) or None before the first step
-        Each column sums to one.
-    past : Past or None
-    memory : Rows
-        In units of ``scale``.
-    W : (c, d)
-        The online learners.
-    labels_at_start : (c,) int array
-        Labels of each class at hand when the parts last began anew.
-    scale : float
-        A power of two that keeps extreme data within range.
-    seed : int
-    steps : int
-        The number of batches taken in.
-    """
-
-    pending: Rows
-    V: Array | None
+    pending: Rows  # wait for a batch to be full, in the units of the user
+    V: Array | None  # (d, r), each column sums to one; None before the first step
     past: Past | None
-    memory: Rows
-    W: Array
-    labels_at_start: NDArray[np.int64]
-    scale: float
+    memory: Rows  # in units of ``scale``
+    W: Array  # (c, d): the online learners
+    labels_at_start: NDArray[np.int64]  # (c,), of each class when the parts last began anew
+    scale: float  # a power of two that keeps extreme data within range
     seed: int
-    steps: int = 0
+    steps: int = 0  # the number of batches taken in
 
     @classmethod
     def begun(cls, X: sp.csr_array, codes: NDArray[np.int64], c: int, seed: int) -> Stream:
@@ -120,9 +148,7 @@ class Stream:
         pending, memory = (rows.with_classes(places, c) for rows in (self.pending, self.memory))
         sizes = np.zeros(c, int)
         sizes[places] = self.labels_at_start
-        return replace(
-            self, pending=pending, W=W, memory=memory, past=past, labels_at_start=sizes
-        )  # fmt: skip
+        return replace(self, pending=pending, W=W, memory=memory, past=past, labels_at_start=sizes)
 
     def then(self, new: Rows, how: StreamSpec) -> Stream:
         """Add rows to those that wait, and take in what makes full batches."""
@@ -165,21 +191,24 @@ class Stream:
         if past is None:
             past = Past.none(rows.X.shape[1], how.n_components, len(W))
         kernels = get_backend(how.backend, work_of(rows.X, how.n_components))
-        begun = self._begun(rows, past.faded(rho), how, kernels)
-        V, H = factorized(rows, begun.V, begun.past, W, how, kernels, begun.n_iter)
+        V, past, labels, n_iter = self._begun(rows, past.faded(rho), how, kernels)
+        V, H = factorized(rows, V, past, W, how, kernels, n_iter)
         sums = column_sums(V)  # to parts that sum to one, whose codes are masses
         V, H = np.ascontiguousarray(parts_of(V).T), H * sums.astype(H.dtype)
-        past = begun.past.rescaled(sums)
         stays = rows.staying(how.memory)
         gone = np.flatnonzero(~stays)
+        past = past.rescaled(sums).joined_by(rows.take(gone), V, H[gone], kernels)
         return replace(
-            self, V=V, past=past.joined_by(rows.take(gone), V, H[gone], kernels),
-            memory=rows.take(stays), W=W, labels_at_start=begun.labels_at_start,
+            self, V=V, past=past, memory=rows.take(stays), W=W, labels_at_start=labels,
             steps=self.steps + 1,
         )  # fmt: skip
 
-    def _begun(self, rows: Rows, past: Past, how: StreamSpec, kernels: Backend) -> _Begun:
+    def _begun(
+        self, rows: Rows, past: Past, how: StreamSpec, kernels: Backend
+    ) -> tuple[Array, Past, NDArray[np.int64], int]:
         """Return V as it was, or begun anew from labels that have become many more.
+
+        With it comes the past, the labels that V began with, and the number of updates.
 
         Parts that began with a few labels keep to them: few updates cannot undo that, and a new
         start costs no more than a few batches. It is for young streams, most of which is still at
@@ -190,22 +219,13 @@ class Stream:
         grown = new_class or labels.sum() > _GROWN * self.labels_at_start.sum()
         mass = float(rows.weighted.sum(dtype=np.float64))
         if self.V is not None and not (grown and past.mass <= _SHORT_PAST * mass):
-            return _Begun(_with_unseen(self.V, rows.X), past, self.labels_at_start, how.n_iter)
+            return _with_unseen(self.V, rows.X), past, self.labels_at_start, how.n_iter
         known = Labels(np.arange(self.W.shape[0]), rows.codes)
         _, V = start_from("auto", rows.X, how.n_components, self.seed, known)
         V = np.ascontiguousarray(parts_of(V).T)
         if past.mass > 0:
             past = past.recoded(V, kernels)
-        return _Begun(V, past, labels, _BEGIN * how.n_iter)
-
-
-class _Begun(NamedTuple):
-    """Where the updates of a step begin, and how many there are."""
-
-    V: Array
-    past: Past
-    labels_at_start: NDArray[np.int64]
-    n_iter: int
+        return V, past, labels, _BEGIN * how.n_iter
 
 
 def _with_unseen(V: Array, X: sp.csr_array) -> Array:

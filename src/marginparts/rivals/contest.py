@@ -6,7 +6,8 @@ rows. What it makes of the rows alone (`Rival.prepare`) serves all settings and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,12 +18,13 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
+from marginparts.backends import work_of
 from marginparts.directions import with_surest
 from marginparts.labels import Labels
 from marginparts.rivals.label_spreading import find_neighbors, spread_values
 from marginparts.rivals.naive_bayes import naive_bayes_values
 from marginparts.selection.folds import Fold
-from marginparts.svm.head import fit_head
+from marginparts.svm.head import Head, fit_head
 from marginparts.svm.transductive import transductive_weights
 from marginparts.weighting import has_unit_rows, idf_of, weighted_rows
 
@@ -47,20 +49,12 @@ S = TypeVar("S")
 
 
 class Rival(NamedTuple):
-    """A way to classify.
+    """A way to classify, in two stages.
 
-    Attributes
-    ----------
-    name : str
-    settings : tuple of tuples
-    prepare : callable
-        ``prepare(X, others, seed)`` looks at the rows alone.
-    values : callable
-        ``values(prepared, labels, setting)`` gives decision values for each of ``others``.
-    suits : callable
-        ``suits(X, labels)``: whether it makes sense, and can be afforded.
-    scales : bool
-        The last entry of a setting says whether rows get length 1.
+    ``prepare(X, others, seed)`` looks at the rows alone. ``values(prepared, labels, setting)``
+    gives decision values for each of ``others``. ``suits(X, labels)`` says whether it makes sense,
+    and can be afforded. In one that ``scales`` the last entry of a setting says whether rows get
+    length 1.
     """
 
     name: str
@@ -80,18 +74,7 @@ class Rival(NamedTuple):
 def hidden_values(
     rival: Rival, X: Data, labels: Labels, folds: list[Fold], seed: int
 ) -> dict[tuple[Any, ...], list[Array]]:
-    """Return what a rival says of hidden labels: decision values in each fold, by its settings.
-
-    Parameters
-    ----------
-    rival : Rival
-    X : (n, d) trusted array or sparse matrix
-    labels : Labels
-        Of these rows.
-    folds : list of Fold
-        Of these labels.
-    seed : int
-    """
+    """Return what a rival says of hidden labels: decision values in each fold, by its settings."""
     known = np.flatnonzero(labels.labeled)
     prepared = rival.prepare(X, [X[known]], seed)
     said: dict[tuple[Any, ...], list[Array]] = {setting: [] for setting in rival.worth_trying(X)}
@@ -116,7 +99,7 @@ def best_setting(scores: dict[tuple[Any, ...], list[float]]) -> tuple[Any, ...]:
     return max(scores, key=lambda setting: float(np.mean(scores[setting])))
 
 
-def latent_rows(X: Data, others: list[Data], dimensions: int, seed: int) -> list[Array]:
+def latent_rows(X: Data, others: list[Data], seed: int, dimensions: int) -> list[Array]:
     """Return rows in the space of the leading singular vectors, of tf-idf rows when X is sparse."""
     from sklearn.utils.extmath import randomized_svd
 
@@ -127,10 +110,6 @@ def latent_rows(X: Data, others: list[Data], dimensions: int, seed: int) -> list
     rank = max(1, min(dimensions, min(X.shape) - 1))
     _, _, axes = randomized_svd(rows[0], rank, n_iter=4, random_state=seed)
     return [np.asarray(each @ axes.T) for each in rows]
-
-
-def _latent(X: Data, others: list[Data], seed: int) -> list[Array]:
-    return latent_rows(X, others, max(_DIMENSIONS), seed)
 
 
 def _lsa(Z: list[Array], labels: Labels, setting: tuple[Any, ...]) -> list[Matrix]:
@@ -155,23 +134,33 @@ def _self_training(rows: list[Data], labels: Labels, setting: tuple[Any, ...]) -
     """Teach with a linear SVM, more of each predicted class in each round, up to a share."""
     C, most, unit = setting
     train, *others = rows
-    known = np.flatnonzero(labels.labeled)
-    head = fit_head(train[known], labels.take(known), C, normalize=unit)
-    for share in (each for each in _ROUNDS if each <= most):
-        taught = with_surest(labels, head.values(train), share)
-        known = np.flatnonzero(taught.labeled)
-        head = fit_head(train[known], taught.take(known), C, normalize=unit)
+    shares = [0.0, *(share for share in _ROUNDS if share <= most)]
+    *_, head = taught_heads(train, labels, C, shares, normalize=unit)
     return [head.values(each) for each in others]
+
+
+def taught_heads(
+    train: Data, labels: Labels, C: float, shares: Iterable[float], *, normalize: bool = True
+) -> Iterator[Head]:
+    """Yield linear SVMs; the last one labels a share of each class that it predicts for the next.
+
+    The first share is 0: the first SVM learns from the labels alone.
+    """
+    head = None
+    for share in shares:
+        taught = labels if head is None else with_surest(labels, head.values(train), share)
+        known = np.flatnonzero(taught.labeled)
+        head = fit_head(train[known], taught.take(known), C, normalize=normalize)
+        yield head
 
 
 def _near(X: Data, others: list[Data], seed: int) -> Any:
     """Return the neighbors by the angle and by the distance."""
-    rows = latent_rows(X, others, _NEAR, seed) if sp.issparse(X) else [X, *others]
-
-    def found(rows: list[Data]) -> Any:
-        return find_neighbors(rows[0], rows[1:], max(_NEIGHBORS))
-
-    return {True: found([normalize(each) for each in rows]), False: found(rows)}
+    rows = latent_rows(X, others, seed, _NEAR) if sp.issparse(X) else [X, *others]
+    ways = {True: [normalize(each) for each in rows], False: rows}
+    return {
+        unit: find_neighbors(train, rest, max(_NEIGHBORS)) for unit, (train, *rest) in ways.items()
+    }
 
 
 def _spread(near: Any, labels: Labels, setting: tuple[Any, ...]) -> list[Matrix]:
@@ -199,11 +188,6 @@ def _transductive(
     return [np.asarray(each @ W.T) for each in others]
 
 
-def _is_small(X: Data, labels: Labels) -> bool:
-    size = X.size if isinstance(X, np.ndarray) else X.nnz
-    return bool(size * len(labels.classes) <= _TSVM_WORK)
-
-
 _UNIT = (True, False)
 
 TSVM, SELF_TRAINING = "transductive SVM on the inputs", "self-training SVM on the inputs"
@@ -212,8 +196,8 @@ NAIVE_BAYES, LSA, SPREADING = "naive Bayes with EM", "LSA and a linear SVM", "la
 #: In the order in which they are shown.
 RIVALS = (
     Rival(
-        TSVM, tuple(product(_TSVM_COSTS, _UNIT)), _both_ways,
-        _transductive, _is_small, scales=True,
+        TSVM, tuple(product(_TSVM_COSTS, _UNIT)), _both_ways, _transductive,
+        lambda X, labels: work_of(X, len(labels.classes)) <= _TSVM_WORK, scales=True,
     ),
     Rival(
         SELF_TRAINING, tuple(product(_COSTS[1:], _SHARES, _UNIT)), _as_they_are,
@@ -224,11 +208,10 @@ RIVALS = (
         lambda X, labels: sp.issparse(X),
     ),
     Rival(
-        LSA, tuple(product(_DIMENSIONS, _COSTS, _UNIT)), _latent, _lsa,
-        scales=True,
+        LSA, tuple(product(_DIMENSIONS, _COSTS, _UNIT)),
+        partial(latent_rows, dimensions=max(_DIMENSIONS)), _lsa, scales=True,
     ),
     Rival(
-        SPREADING, tuple(product(_NEIGHBORS, _SPREADING, _UNIT)), _near, _spread,
-        scales=True,
+        SPREADING, tuple(product(_NEIGHBORS, _SPREADING, _UNIT)), _near, _spread, scales=True
     ),
 )  # fmt: skip

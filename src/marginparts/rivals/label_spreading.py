@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Data
-from marginparts.labels import UNKNOWN, Labels
+from marginparts.labels import Labels
 
 Matrix = NDArray[np.float64]
 
@@ -43,40 +43,27 @@ def find_neighbors(Z: Data, others: list[Data], k: int) -> Neighbors:
 def spread_values(neighbors: Neighbors, labels: Labels, *, k: int, alpha: float) -> list[Matrix]:
     """Spread the known labels over the graph; judge other rows by their neighbors.
 
-    Parameters
-    ----------
-    neighbors : Neighbors
-        At least k of each row.
-    labels : Labels
-        Of the rows in the graph, partly known.
-    k : int
-        Neighbors that count.
-    alpha : float
-        How much of a row's label comes from its neighbors rather than from itself.
-
-    Returns
-    -------
-    list of (m, p) arrays
-        Decision values of the other rows: above 0 for the later of two classes or for a label that
-        applies, largest for the class otherwise.
+    ``k`` neighbors count, and a share ``alpha`` of a row's label comes from them rather than from
+    itself. Returns decision values (m, p) of the other rows: above 0 for the later of two classes
+    or for a label that applies, largest for the class otherwise.
     """
-    start, sided = _known(labels)
     graph = _normalized(neighbors.own[:, :k])
-    F = start.copy()
+    F = start = _known(labels)
     for _ in range(_ROUNDS):
         last, F = F, alpha * (graph @ F) + (1 - alpha) * start
         if np.abs(F - last).sum() < _TOL:
             break
-    return [_judge(_shares(F, sided)[near[:, :k]].sum(axis=1), sided) for near in neighbors.others]
+    # each row's shares of its classes, or of the two sides of each label
+    groups = F.reshape(len(F), -1, 2 if labels.multilabel else F.shape[1])
+    shares = groups / np.maximum(groups.sum(axis=2, keepdims=True), 1e-300)
+    return [_judge(shares[near[:, :k]].sum(axis=1)) for near in neighbors.others]
 
 
-def _known(labels: Labels) -> tuple[Matrix, bool]:
+def _known(labels: Labels) -> Matrix:
     """Return what is known as 0 and 1: a column a class, or two columns a label."""
-    if not labels.multilabel:
-        return (labels.codes[:, None] == np.arange(len(labels.classes))).astype(float), False
-    codes = labels.codes
-    sides = np.stack([codes == 0, (codes == 1) & (codes != UNKNOWN)], axis=2)
-    return sides.reshape(len(codes), -1).astype(float), True
+    codes = labels.codes[..., None]
+    values = np.arange(2 if labels.multilabel else len(labels.classes))
+    return (codes == values).reshape(len(codes), -1).astype(float)
 
 
 def _normalized(near: NDArray[np.intp]) -> sp.csr_array:
@@ -89,15 +76,6 @@ def _normalized(near: NDArray[np.intp]) -> sp.csr_array:
     return sp.csr_array(scale @ W @ scale)
 
 
-def _shares(F: Matrix, sided: bool) -> Matrix:
-    """Return each row's shares of its classes, or of the two sides of each label."""
-    if sided:
-        pairs = F.reshape(len(F), -1, 2)
-        return np.asarray(pairs / np.maximum(pairs.sum(axis=2, keepdims=True), 1e-300))
-    return np.asarray(F / np.maximum(F.sum(axis=1, keepdims=True), 1e-300))
-
-
-def _judge(sums: Matrix, sided: bool) -> Matrix:
-    if sided:
-        return np.asarray(sums[:, :, 1] - sums[:, :, 0])
-    return sums[:, 1:] - sums[:, :1] if sums.shape[1] == 2 else sums
+def _judge(sums: Matrix) -> Matrix:
+    """Return decision values from sums of shares (m, groups, members)."""
+    return sums[:, :, 1] - sums[:, :, 0] if sums.shape[2] == 2 else sums[:, 0]

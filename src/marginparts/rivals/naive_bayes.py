@@ -42,19 +42,11 @@ class NaiveBayes(NamedTuple):
 def fit_naive_bayes(
     X: Data, Y: Matrix, unlabeled: Data | None = None, *, weight: float = 1.0, alpha: float = 1.0
 ) -> NaiveBayes:
-    """Learn from labeled rows, and by EM from unlabeled ones.
+    """Learn from labeled rows X (m, d), and by EM from unlabeled ones (u, d).
 
-    Parameters
-    ----------
-    X : (m, d) array or sparse matrix
-        Nonnegative rows, usually counts.
-    Y : (m, c) array
-        The probability of each class for each of these rows; 0 and 1 for known labels.
-    unlabeled : (u, d) array or sparse matrix, or None
-    weight : float
-        What an unlabeled row counts, beside 1 for a labeled one.
-    alpha : float
-        What is added to the count of every word in every class.
+    Y (m, c) has the probability of each class for each labeled row; 0 and 1 for known labels. An
+    unlabeled row counts ``weight``, beside 1 for a labeled one, and ``alpha`` is added to the
+    count of every word in every class.
     """
     counts, rows = np.asarray((X.T @ Y).T), Y.sum(axis=0)
     model = _model(counts, rows, alpha)
@@ -64,15 +56,13 @@ def fit_naive_bayes(
     for _ in range(_ROUNDS):
         joint = model.joint(unlabeled)
         whole = logsumexp(joint, axis=1, keepdims=True)
-        curve.append(
-            float(np.sum(Y * model.joint(X)) + weight * whole.sum() + alpha * model.log_words.sum())
-        )
+        fit = np.sum(Y * model.joint(X)) + weight * whole.sum()
+        curve.append(float(fit + alpha * model.log_words.sum()))
         if len(curve) > 1 and curve[-1] - curve[-2] <= _TOL * abs(curve[-1]):
             break
         guess = weight * np.exp(joint - whole)
-        model = _model(
-            counts + np.asarray((unlabeled.T @ guess).T), rows + guess.sum(axis=0), alpha
-        )
+        expected = counts + np.asarray((unlabeled.T @ guess).T)
+        model = _model(expected, rows + guess.sum(axis=0), alpha)
     return model._replace(curve=tuple(curve))
 
 
@@ -89,18 +79,8 @@ def naive_bayes_values(
 ) -> list[Matrix]:
     """Learn from all rows of X, whose labels are partly known; judge other rows.
 
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-    labels : Labels
-    others : list of (k, d) arrays or sparse matrices
-    weight, alpha : see `fit_naive_bayes`
-
-    Returns
-    -------
-    list of (k, p) arrays
-        Log-odds for two classes (p = 1) and for each label of multilabel data; else the
-        log-probability of each class.
+    Returns log-odds for two classes (k, 1) and for each label of multilabel data (k, p); else the
+    log-probability of each class. See `fit_naive_bayes`.
     """
     X = X.astype(np.float64)
     if labels.multilabel:

@@ -32,17 +32,10 @@ Facts: TypeAlias = tuple[NDArray[np.float64], Array, NDArray[np.int32]]
 
 
 class Elsewhere(ABC):
-    """What people give in the place of X when it is not in memory: files, or a Dask array.
-
-    Attributes
-    ----------
-    shape : (n, d)
-    dtype : float32 or float64
-        What its entries become: float32 stays, all else is float64.
-    """
+    """What people give in the place of X when it is not in memory: files, or a Dask array."""
 
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: np.dtype[Any]  # what its entries become: float32 stays, all else is float64
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -57,30 +50,16 @@ class Elsewhere(ABC):
 
 
 class OutOfCore(ABC):
-    """Trusted blocks of rows on disk or on a cluster, and what a fit can ask of them.
-
-    Attributes
-    ----------
-    shape : (n, d)
-    dtype : float32 or float64
-    sparse : bool
-    bounds : (k + 1,) ints
-        Block i has the rows ``bounds[i]:bounds[i + 1]``.
-    mass, lengths, counts : (n,) arrays
-        The sum, the Euclidean length (both in float64) and the number of nonzeros of each row.
-    nnz : int
-    scale : float
-        What every entry is to be multiplied with when it is read.
-    """
+    """Trusted blocks of rows on disk or on a cluster, and what a fit can ask of them."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     sparse: bool
-    bounds: Sequence[int]
-    scale: float = 1.0
+    bounds: Sequence[int]  # block i has the rows bounds[i]:bounds[i + 1]
+    scale: float = 1.0  # what every entry is to be multiplied with when it is read
 
     def _note(self, facts: Sequence[Facts]) -> None:
-        """Keep what is known of the rows of each block."""
+        """Keep what is known of the rows of each block: three arrays (n,)."""
         self.mass, self.lengths, self.counts = map(np.concatenate, zip(*facts, strict=True))
         self.bounds = [0, *np.cumsum([len(block[0]) for block in facts]).tolist()]
         self.nnz = int(self.counts.sum(dtype=np.int64))
@@ -107,13 +86,11 @@ class OutOfCore(ABC):
             for i in np.flatnonzero(np.diff(cuts)).tolist()
         }
         back = np.argsort(order, kind="stable")
-        found = self._rows_of_blocks(wanted) if wanted else []
-        if not found:
-            empty = np.empty((0, self.shape[1]), self.dtype)
-            return sp.csr_array(empty) if self.sparse else empty
+        empty = np.empty((0, self.shape[1]), self.dtype)
         if self.sparse:
+            found = [sp.csr_array(empty), *self._rows_of_blocks(wanted)]
             return sp.csr_array(sp.vstack(found, format="csr")[back])
-        return np.concatenate(found)[back]
+        return np.concatenate([empty, *self._rows_of_blocks(wanted)])[back]
 
     @abstractmethod
     def _rows_of_blocks(self, wanted: dict[int, NDArray[np.intp]]) -> list[Data]:
@@ -123,9 +100,12 @@ class OutOfCore(ABC):
     def kernels(self, backend: str | Backend, r: int) -> Backend:
         """Return a backend for such data around the one asked for."""
 
-    @abstractmethod
     def transposed_product(self, S: Data) -> Data:
-        """Return ``S.T @ X`` (2p, d) for a sparse S (n, 2p)."""
+        """Return ``S.T @ X`` (2p, d) for a sparse S (n, 2p), from the rows that S needs."""
+        S = sp.csr_array(S)
+        known = np.flatnonzero(np.diff(S.indptr))
+        product = S[known].T @ self[known]
+        return product.astype(self.dtype)
 
     def fingerprint(self) -> str:
         """Return what tells these rows from others: a checksum of their masses and lengths."""
@@ -167,14 +147,9 @@ def facts_of(X: Data) -> Facts:
 
 
 class RowsOnDemand:
-    """A factor (n, r) whose rows are made when they are asked for, for starts of large data.
+    """A factor (n, r) whose rows ``make(first, last)`` makes when they are asked for.
 
-    Parameters
-    ----------
-    shape : (n, r)
-    dtype : dtype
-    make : callable
-        ``make(first, last)`` returns these rows.
+    For starts of large data.
     """
 
     def __init__(

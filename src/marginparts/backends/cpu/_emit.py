@@ -1,9 +1,20 @@
-"""Writing LLVM code for vectors as long as a cache line, for what numba has no words for."""
+"""Writing LLVM code for vectors as long as a cache line, for what numba has no words for.
+
+A function that is decorated with `vector` writes the code of one instruction:
+
+    @vector()
+    def clear(emit, lines, sums):  # in a compiled loop: clear(lines, sums)
+        for held in emit.held(sums, lines):
+            emit.store(emit.constant(0), held)
+
+In the loop ``lines`` is an array whose type says how many lines a row has; here it is that number.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import wraps
+from typing import Any, NamedTuple, TypeAlias
 
 from llvmlite import ir
 from numba import types
@@ -11,51 +22,79 @@ from numba.core import cgutils
 from numba.core.base import BaseContext
 from numba.core.typing import Signature
 from numba.core.typing.context import BaseContext as TypingContext
+from numba.extending import intrinsic
 
 LINE_BYTES = 64
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
-
-class Numbers(types.Type):
-    """The type of an array of floating-point numbers, or of a pointer to some; for annotations."""
-
-    dtype: types.Float
-
-
-class Lines(types.Type):
-    """The type that has the number of lines in a row: an array of strings of that length."""
-
-    dtype: types.CharSeq
-
-
-#: What the functions of `numba.extending.intrinsic` are made of: a function of the types of its
-#: arguments returns a signature, and code that is given their values.
-Context: TypeAlias = TypingContext
-Scalar: TypeAlias = types.Type
 Value: TypeAlias = ir.Value
-Args: TypeAlias = Sequence[ir.Value]
-Code: TypeAlias = Callable[[BaseContext, ir.IRBuilder, Signature, Args], Value]
-Intrinsic: TypeAlias = tuple[Signature, Code]
+
+
+class Stored(NamedTuple):
+    """An array that is passed to an instruction: its type, and its value."""
+
+    kind: types.Array
+    value: Value
+
 
 # Products and sums are written in the order in which they are to be done: left to choose, the
 # compiler may choose differently from one process to the next. Only fused multiply-adds are free.
 _FLAGS = ("contract",)
 
 
-def emitted(dtype: types.Float, write: Callable[[Emit, Args], Value | list[Value] | None]) -> Code:
-    """Return the code of an intrinsic from a function that writes it: a value, several or none."""
+def nothing(dtype: types.Float) -> types.Type:
+    """Return the type of what an instruction returns that returns nothing."""
+    return types.void
 
-    def code(
-        context: BaseContext, builder: ir.IRBuilder, signature: Signature, args: Args
-    ) -> Value:
-        emit = Emit(context, builder, dtype)
-        found = write(emit, args)
-        if isinstance(found, list):
-            return context.make_tuple(builder, signature.return_type, found)
-        return context.get_dummy_value() if found is None else found
 
-    return code
+def pair(dtype: types.Float) -> types.Type:
+    """Return the type of two numbers."""
+    return types.UniTuple(dtype, 2)
+
+
+def vector(
+    returns: Callable[[types.Float], types.Type] = nothing,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make an instruction for compiled loops of a function that writes its code.
+
+    ``returns`` is the type of its result for a type of numbers: that of its first array of them.
+    """
+
+    def decorate(write: Callable[..., Any]) -> Any:
+        @wraps(write)  # numba asks for the names of the arguments
+        def typed(typing: TypingContext, *kinds: types.Type) -> tuple[Signature, Any]:
+            numbers = (getattr(kind, "dtype", None) for kind in kinds)
+            dtype = next((n for n in numbers if isinstance(n, types.Float)), types.float32)
+
+            def code(
+                context: BaseContext, builder: ir.IRBuilder, signature: Signature,
+                args: Sequence[Value],
+            ) -> Value:  # fmt: skip
+                found = write(Emit(context, builder, dtype), *map(_written, kinds, args))
+                if isinstance(found, list):
+                    return context.make_tuple(builder, signature.return_type, found)
+                return context.get_dummy_value() if found is None else found
+
+            return returns(dtype)(*(_passed(kind, dtype) for kind in kinds)), code
+
+        return intrinsic(typed)
+
+    return decorate
+
+
+def _passed(kind: types.Type, dtype: types.Float) -> types.Type:
+    """Return the type as which an argument is passed: one for places, one for numbers."""
+    if kind in types.signed_domain:
+        return types.int64
+    return dtype if isinstance(kind, types.Float) else kind
+
+
+def _written(kind: types.Type, value: Value) -> int | Stored | Value:
+    """Return an argument as the code is written with it."""
+    if not isinstance(kind, types.Array):
+        return value
+    return kind.dtype.count if isinstance(kind.dtype, types.CharSeq) else Stored(kind, value)
 
 
 class Emit:
@@ -78,14 +117,16 @@ class Emit:
         first = ir.Constant(ir.VectorType(I32, self.width), [0] * self.width)
         return self.builder.shuffle_vector(one, undefined, first)
 
-    def row(self, kind: Numbers, array: Value, i: Value, n: int) -> list[Value]:
-        """Pointers to the n lines of row i of a two-dimensional array."""
-        view = self.context.make_array(kind)(self.context, self.builder, array)
-        zero = ir.Constant(I64, 0)
-        start = cgutils.get_item_pointer(
-            self.context, self.builder, kind, view, [i, zero], wraparound=False
+    def place(self, array: Stored, *where: Value) -> Value:
+        """Pointer to an entry of an array."""
+        view = self.context.make_array(array.kind)(self.context, self.builder, array.value)
+        return cgutils.get_item_pointer(
+            self.context, self.builder, array.kind, view, list(where), wraparound=False
         )
-        return self.held(start, n)
+
+    def row(self, array: Stored, i: Value, n: int) -> list[Value]:
+        """Pointers to the n lines of row i of a two-dimensional array."""
+        return self.held(self.place(array, i, ir.Constant(I64, 0)), n)
 
     def held(self, start: Value, n: int) -> list[Value]:
         """Pointers to n lines from a pointer to the first number."""
@@ -96,8 +137,8 @@ class Emit:
         """Pointer to the line that begins at a number of a flat array."""
         return self.builder.bitcast(self.builder.gep(start, [offset]), self.line.as_pointer())
 
-    def flat(self, kind: Numbers, array: Value) -> Value:
-        return self.context.make_array(kind)(self.context, self.builder, array).data
+    def flat(self, array: Stored) -> Value:
+        return self.context.make_array(array.kind)(self.context, self.builder, array.value).data
 
     def load(self, pointer: Value) -> Value:
         value = self.builder.load(pointer)

@@ -5,86 +5,51 @@ numbers in float32, 8 in float64). How many is part of a function's type, so tha
 keeps a whole row in registers: ``lines`` is an empty array of strings of that length, and nothing
 else about it matters (a tuple's length would do, but not above a hundred). LLVM splits a line into
 what the processor has, so this runs on any of them.
-
-    mode = flush_denormals()               numbers next to nothing become 0, until
-    restore_mode(mode)
-    sums = new_sums(lines, A)              r numbers in registers
-    clear(lines, sums)                     sums = 0
-    add_scaled(lines, sums, q, B, j)       sums += q * B[j]
-    dot(lines, A, i, B, j)                 A[i] . B[j]
-    prefetch(lines, B, j)                  B[j] will be read soon
-    spill(lines, sums, total)              total += sums in float64, sums = 0
-    unspill(lines, sums, total)            sums += total
-    read(lines, sums, A, i)                sums = A[i]
-    write(lines, sums, out, i)             out[i] = sums
-    write_step(lines, sums, A, i, q, scale, out)     out[i] = A[i] * sums * q[0] * scale
-    violation(lines, sums, A, i, den, w)   how far row i is from optimal, see `docs/math.md`
 """
 
 from __future__ import annotations
 
 import platform
+from functools import reduce
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from marginparts.backends.cpu._emit import (
-    I32,
-    I64,
-    LINE_BYTES,
-    Args,
-    Context,
-    Emit,
-    Intrinsic,
-    Lines,
-    Numbers,
-    Scalar,
-    emitted,
-)
+from marginparts.backends.cpu._emit import I32, I64, LINE_BYTES, Emit, Stored, Value, pair, vector
 
 _ON_X86 = platform.machine().lower() in ("x86_64", "amd64")
 
 
-@intrinsic
-def flush_denormals(typing: Context) -> Intrinsic:
+@vector(lambda dtype: types.uint32)
+def flush_denormals(emit: Emit) -> Value:
     """Make this thread round numbers below the normal range to 0; return its mode before.
 
     Multiplicative updates leave many such numbers behind, and x86 processors compute with them a
     hundred times slower. On others this does nothing.
     """
-
-    def code(emit: Emit, args: Args) -> ir.Value:
-        builder = emit.builder
-        place = cgutils.alloca_once(builder, I32)
-        builder.store(ir.Constant(I32, 0), place)
-        if _ON_X86:
-            _control_word(builder, "llvm.x86.sse.stmxcsr", place)
-            before = builder.load(place)
-            builder.store(builder.or_(before, ir.Constant(I32, 0x8040)), place)
-            _control_word(builder, "llvm.x86.sse.ldmxcsr", place)
-            return before
-        return builder.load(place)
-
-    return types.uint32(), emitted(types.float32, code)
+    builder = emit.builder
+    place = cgutils.alloca_once(builder, I32)
+    builder.store(ir.Constant(I32, 0), place)
+    if _ON_X86:
+        _control_word(builder, "llvm.x86.sse.stmxcsr", place)
+        before = builder.load(place)
+        builder.store(builder.or_(before, ir.Constant(I32, 0x8040)), place)
+        _control_word(builder, "llvm.x86.sse.ldmxcsr", place)
+        return before
+    return builder.load(place)
 
 
-@intrinsic
-def restore_mode(typing: Context, mode: Scalar) -> Intrinsic:
+@vector()
+def restore_mode(emit: Emit, mode: Value) -> None:
     """Undo `flush_denormals`."""
-
-    def code(emit: Emit, args: Args) -> None:
-        builder = emit.builder
-        if _ON_X86:
-            place = cgutils.alloca_once(builder, I32)
-            builder.store(args[0], place)
-            _control_word(builder, "llvm.x86.sse.ldmxcsr", place)
-
-    return types.void(types.uint32), emitted(types.float32, code)
+    if _ON_X86:
+        place = cgutils.alloca_once(emit.builder, I32)
+        emit.builder.store(mode, place)
+        _control_word(emit.builder, "llvm.x86.sse.ldmxcsr", place)
 
 
-def _control_word(builder: ir.IRBuilder, name: str, place: ir.Value) -> None:
+def _control_word(builder: ir.IRBuilder, name: str, place: Value) -> None:
     """Load or store the control word of the vector unit."""
     byte = ir.IntType(8).as_pointer()
     function = cgutils.get_or_insert_function(
@@ -93,204 +58,136 @@ def _control_word(builder: ir.IRBuilder, name: str, place: ir.Value) -> None:
     builder.call(function, [builder.bitcast(place, byte)])
 
 
-@intrinsic
-def new_sums(typing: Context, lines: Lines, like: Numbers) -> Intrinsic:
+@vector(types.CPointer)
+def new_sums(emit: Emit, lines: int, like: Stored) -> Value:
     """Return registers for one row of sums, undefined at first."""
-
-    def code(emit: Emit, args: Args) -> ir.Value:
-        place = cgutils.alloca_once(emit.builder, ir.ArrayType(emit.line, lines.dtype.count))
-        place.align = LINE_BYTES
-        return emit.builder.bitcast(place, emit.number.as_pointer())
-
-    return types.CPointer(like.dtype)(lines, like), emitted(like.dtype, code)
+    place = cgutils.alloca_once(emit.builder, ir.ArrayType(emit.line, lines))
+    place.align = LINE_BYTES
+    return emit.builder.bitcast(place, emit.number.as_pointer())
 
 
-@intrinsic
-def clear(typing: Context, lines: Lines, sums: Numbers) -> Intrinsic:
+@vector()
+def clear(emit: Emit, lines: int, sums: Value) -> None:
     """Set sums to 0."""
-
-    def code(emit: Emit, args: Args) -> None:
-        for held in emit.held(args[1], lines.dtype.count):
-            emit.store(emit.constant(0), held)
-
-    return types.void(lines, sums), emitted(sums.dtype, code)
+    for held in emit.held(sums, lines):
+        emit.store(emit.constant(0), held)
 
 
-@intrinsic
-def add_scaled(
-    typing: Context, lines: Lines, sums: Numbers, q: Scalar, B: Numbers, j: Scalar
-) -> Intrinsic:
+@vector()
+def add_scaled(emit: Emit, lines: int, sums: Value, q: Value, B: Stored, j: Value) -> None:
     """Add ``q * B[j]`` to sums."""
-
-    def code(emit: Emit, args: Args) -> None:
-        factor = emit.splat(args[2])
-        rows = emit.row(B, args[3], args[4], lines.dtype.count)
-        for held, b in zip(emit.held(args[1], lines.dtype.count), rows, strict=True):
-            emit.store(emit.add(emit.load(held), emit.mul(factor, emit.load(b))), held)
-
-    return types.void(lines, sums, B.dtype, B, types.int64), emitted(B.dtype, code)
+    factor = emit.splat(q)
+    for held, b in zip(emit.held(sums, lines), emit.row(B, j, lines), strict=True):
+        emit.store(emit.add(emit.load(held), emit.mul(factor, emit.load(b))), held)
 
 
-@intrinsic
-def dot(typing: Context, lines: Lines, A: Numbers, i: Scalar, B: Numbers, j: Scalar) -> Intrinsic:
+@vector(lambda dtype: dtype)
+def dot(emit: Emit, lines: int, A: Stored, i: Value, B: Stored, j: Value) -> Value:
     """Return ``A[i] . B[j]``."""
-
-    def code(emit: Emit, args: Args) -> ir.Value:
-        pairs = zip(
-            emit.row(A, args[1], args[2], lines.dtype.count),
-            emit.row(B, args[3], args[4], lines.dtype.count),
-            strict=True,
-        )
-        chains: list[ir.Value] = []  # four, so that an addition need not wait for the last one
-        for k, (a, b) in enumerate(pairs):
-            product = emit.mul(emit.load(a), emit.load(b))
-            if k < 4:
-                chains.append(product)
-            else:
-                chains[k % 4] = emit.add(chains[k % 4], product)
-        while len(chains) > 1:
-            chains = [emit.add(chains[0], chains[1]), *chains[2:]]
-        return emit.total(chains[0])
-
-    return A.dtype(lines, A, types.int64, B, types.int64), emitted(A.dtype, code)
+    pairs = zip(emit.row(A, i, lines), emit.row(B, j, lines), strict=True)
+    chains: list[Value] = []  # four, so that an addition need not wait for the last one
+    for k, (a, b) in enumerate(pairs):
+        product = emit.mul(emit.load(a), emit.load(b))
+        if k < 4:
+            chains.append(product)
+        else:
+            chains[k % 4] = emit.add(chains[k % 4], product)
+    return emit.total(reduce(emit.add, chains))
 
 
-@intrinsic
-def prefetch(typing: Context, lines: Lines, B: Numbers, j: Scalar) -> Intrinsic:
+@vector()
+def prefetch(emit: Emit, lines: int, B: Stored, j: Value) -> None:
     """Ask for row j of B to be brought into the cache."""
-
-    def code(emit: Emit, args: Args) -> None:
-        builder = emit.builder
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        to_read, keep, of_data = (ir.Constant(I32, value) for value in (0, 3, 1))
-        for line in emit.row(B, args[1], args[2], lines.dtype.count):
-            builder.call(function, [builder.bitcast(line, byte), to_read, keep, of_data])
-
-    return types.void(lines, B, types.int64), emitted(B.dtype, code)
+    builder = emit.builder
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+    to_read, keep, of_data = (ir.Constant(I32, value) for value in (0, 3, 1))
+    for line in emit.row(B, j, lines):
+        builder.call(function, [builder.bitcast(line, byte), to_read, keep, of_data])
 
 
-@intrinsic
-def spill(typing: Context, lines: Lines, sums: Numbers, total: Numbers) -> Intrinsic:
+@vector()
+def spill(emit: Emit, lines: int, sums: Value, total: Stored) -> None:
     """Add sums to a total (1, r) in float64, and set them to 0."""
-
-    def code(emit: Emit, args: Args) -> None:
-        for held, wide in _wide_lines(emit, lines, total, args):
-            emit.store(emit.add(_widen(emit, emit.load(held)), emit.load(wide)), wide)
-            emit.store(emit.constant(0), held)
-
-    return types.void(lines, sums, total), emitted(sums.dtype, code)
+    for held, wide in _wide_lines(emit, lines, sums, total):
+        emit.store(emit.add(_widen(emit, emit.load(held)), emit.load(wide)), wide)
+        emit.store(emit.constant(0), held)
 
 
-@intrinsic
-def unspill(typing: Context, lines: Lines, sums: Numbers, total: Numbers) -> Intrinsic:
+@vector()
+def unspill(emit: Emit, lines: int, sums: Value, total: Stored) -> None:
     """Add a total (1, r) in float64 to sums."""
-
-    def code(emit: Emit, args: Args) -> None:
-        for held, wide in _wide_lines(emit, lines, total, args):
-            both = emit.add(_widen(emit, emit.load(held)), emit.load(wide))
-            emit.store(both if emit.size == 8 else emit.builder.fptrunc(both, emit.line), held)
-
-    return types.void(lines, sums, total), emitted(sums.dtype, code)
+    for held, wide in _wide_lines(emit, lines, sums, total):
+        both = emit.add(_widen(emit, emit.load(held)), emit.load(wide))
+        emit.store(both if emit.size == 8 else emit.builder.fptrunc(both, emit.line), held)
 
 
-def _wide_lines(
-    emit: Emit, lines: Lines, total: Numbers, args: Args
-) -> list[tuple[ir.Value, ir.Value]]:
+def _wide_lines(emit: Emit, lines: int, sums: Value, total: Stored) -> list[tuple[Value, Value]]:
     """Pairs of pointers: a line of sums, and as many numbers in float64."""
-    start = emit.builder.bitcast(
-        emit.flat(total, args[2]), ir.VectorType(ir.DoubleType(), emit.width).as_pointer()
-    )
-    wide = [emit.builder.gep(start, [ir.Constant(I64, k)]) for k in range(lines.dtype.count)]
-    return list(zip(emit.held(args[1], lines.dtype.count), wide, strict=True))
+    wide_line = ir.VectorType(ir.DoubleType(), emit.width)
+    start = emit.builder.bitcast(emit.flat(total), wide_line.as_pointer())
+    wide = [emit.builder.gep(start, [ir.Constant(I64, k)]) for k in range(lines)]
+    return list(zip(emit.held(sums, lines), wide, strict=True))
 
 
-def _widen(emit: Emit, line: ir.Value) -> ir.Value:
+def _widen(emit: Emit, line: Value) -> Value:
     if emit.size == 8:
         return line
     return emit.builder.fpext(line, ir.VectorType(ir.DoubleType(), emit.width))
 
 
-@intrinsic
-def read(typing: Context, lines: Lines, sums: Numbers, A: Numbers, i: Scalar) -> Intrinsic:
+@vector()
+def read(emit: Emit, lines: int, sums: Value, A: Stored, i: Value) -> None:
     """Set sums to ``A[i]``."""
-
-    def code(emit: Emit, args: Args) -> None:
-        rows = emit.row(A, args[2], args[3], lines.dtype.count)
-        for held, line in zip(emit.held(args[1], lines.dtype.count), rows, strict=True):
-            emit.store(emit.load(line), held)
-
-    return types.void(lines, sums, A, types.int64), emitted(sums.dtype, code)
+    for held, line in zip(emit.held(sums, lines), emit.row(A, i, lines), strict=True):
+        emit.store(emit.load(line), held)
 
 
-@intrinsic
-def write(typing: Context, lines: Lines, sums: Numbers, out: Numbers, i: Scalar) -> Intrinsic:
+@vector()
+def write(emit: Emit, lines: int, sums: Value, out: Stored, i: Value) -> None:
     """Set ``out[i]`` to sums."""
-
-    def code(emit: Emit, args: Args) -> None:
-        rows = emit.row(out, args[2], args[3], lines.dtype.count)
-        for held, line in zip(emit.held(args[1], lines.dtype.count), rows, strict=True):
-            emit.store(emit.load(held), line)
-
-    return types.void(lines, sums, out, types.int64), emitted(sums.dtype, code)
+    for held, line in zip(emit.held(sums, lines), emit.row(out, i, lines), strict=True):
+        emit.store(emit.load(held), line)
 
 
-@intrinsic
+@vector()
 def write_step(
-    typing: Context, lines: Lines, sums: Numbers, A: Numbers, i: Scalar, q: Numbers, scale: Scalar,
-    out: Numbers,
-) -> Intrinsic:  # fmt: skip
+    emit: Emit, lines: int, sums: Value, A: Stored, i: Value, q: Stored, scale: Value, out: Stored
+) -> None:
     """Set ``out[i]`` to ``A[i] * sums * q[0] * scale``; q is (1, r)."""
-
-    def code(emit: Emit, args: Args) -> None:
-        n, zero = lines.dtype.count, ir.Constant(I64, 0)
-        scale = emit.splat(args[5])
-        for held, a, q_line, line in zip(
-            emit.held(args[1], n),
-            emit.row(A, args[2], args[3], n),
-            emit.row(q, args[4], zero, n),
-            emit.row(out, args[6], args[3], n),
-            strict=True,
-        ):
-            step = emit.mul(emit.mul(emit.load(a), emit.load(held)), emit.load(q_line))
-            emit.store(emit.mul(step, scale), line)
-
-    return types.void(lines, sums, A, types.int64, q, A.dtype, out), emitted(A.dtype, code)
+    scale, zero = emit.splat(scale), ir.Constant(I64, 0)
+    for held, a, q_line, line in zip(
+        emit.held(sums, lines),
+        emit.row(A, i, lines),
+        emit.row(q, zero, lines),
+        emit.row(out, i, lines),
+        strict=True,
+    ):
+        step = emit.mul(emit.mul(emit.load(a), emit.load(held)), emit.load(q_line))
+        emit.store(emit.mul(step, scale), line)
 
 
-@intrinsic
+@vector(pair)
 def violation(
-    typing: Context, lines: Lines, sums: Numbers, A: Numbers, i: Scalar, den: Numbers, w: Scalar
-) -> Intrinsic:
+    emit: Emit, lines: int, sums: Value, A: Stored, i: Value, den: Stored, w: Value
+) -> list[Value]:
     """Return the mass of row i, ``A[i] . sums``, and its largest violation of optimality.
 
     ``sums`` are the row's numerators G and ``w * den[0]`` its denominators u. An entry is optimal
     if its share a u of the mass M or its relative slope M (u - G) / max(u, G) is 0 and neither is
     negative; the violation is the smaller of the two in size.
     """
-
-    def code(emit: Emit, args: Args) -> list[ir.Value]:
-        builder = emit.builder
-        n, zero = lines.dtype.count, ir.Constant(I64, 0)
-        G = [emit.load(held) for held in emit.held(args[1], n)]
-        a = [emit.load(line) for line in emit.row(A, args[2], args[3], n)]
-        w = emit.splat(args[5])
-        u = [emit.mul(w, emit.load(line)) for line in emit.row(den, args[4], zero, n)]
-        products = [emit.mul(x, g) for x, g in zip(a, G, strict=True)]
-        mass = products[0]
-        for product in products[1:]:
-            mass = emit.add(mass, product)
-        mass = emit.total(mass)
-        wide_mass = emit.splat(mass)
-        tiny = emit.constant(1e-37)
-        worst = emit.constant(0)
-        for a_k, g_k, u_k in zip(a, G, u, strict=True):
-            slope = builder.fdiv(builder.fsub(u_k, g_k), emit.larger(emit.larger(u_k, g_k), tiny))
-            gap = emit.smaller(emit.mul(a_k, u_k), emit.mul(wide_mass, slope))
-            size = emit.larger(gap, builder.fsub(emit.constant(0), gap))
-            worst = emit.larger(size, worst)
-        return [mass, emit.largest(worst)]
-
-    pair = types.UniTuple(A.dtype, 2)
-    return pair(lines, sums, A, types.int64, den, A.dtype), emitted(A.dtype, code)
+    builder = emit.builder
+    G = [emit.load(held) for held in emit.held(sums, lines)]
+    a = [emit.load(line) for line in emit.row(A, i, lines)]
+    w = emit.splat(w)
+    u = [emit.mul(w, emit.load(line)) for line in emit.row(den, ir.Constant(I64, 0), lines)]
+    mass = emit.total(reduce(emit.add, [emit.mul(x, g) for x, g in zip(a, G, strict=True)]))
+    wide_mass, tiny, worst = emit.splat(mass), emit.constant(1e-37), emit.constant(0)
+    for a_k, g_k, u_k in zip(a, G, u, strict=True):
+        slope = builder.fdiv(builder.fsub(u_k, g_k), emit.larger(emit.larger(u_k, g_k), tiny))
+        gap = emit.smaller(emit.mul(a_k, u_k), emit.mul(wide_mass, slope))
+        size = emit.larger(gap, builder.fsub(emit.constant(0), gap))
+        worst = emit.larger(size, worst)
+    return [mass, emit.largest(worst)]

@@ -48,17 +48,9 @@ _SMALL_DENSE = 1 << 23
 
 
 def row_tasks(indptr: Array) -> Array:
-    """Cut rows into tasks of about equal numbers of nonzeros.
+    """Cut the rows of a CSR matrix into tasks of about equal numbers of nonzeros.
 
-    Parameters
-    ----------
-    indptr : (n + 1,)
-        Row pointers of a CSR matrix.
-
-    Returns
-    -------
-    (n_tasks + 1,) array
-        Task t owns the rows ``tasks[t]:tasks[t + 1]``.
+    Task t owns the rows ``tasks[t]:tasks[t + 1]`` of what is returned.
     """
     n = len(indptr) - 1
     # a row costs its nonzeros, and a little for its own write
@@ -71,11 +63,7 @@ def row_tasks(indptr: Array) -> Array:
 class SparseMatrix:
     """A CSR matrix with the cut of its rows into tasks; its transpose is made when needed.
 
-    Parameters
-    ----------
-    csr : (n, d) CSR array
-    serves_one_pass : bool
-        Whether it is not worth cutting into pieces.
+    One that ``serves_one_pass`` is not worth cutting into pieces.
     """
 
     def __init__(self, csr: sp.csr_array, serves_one_pass: bool = False) -> None:
@@ -149,7 +137,7 @@ class NumbaBackend(Backend):
 
     def factor(self, A: Array, rows_of: Matrix | None = None) -> Array:
         """Return a copy of whole cache lines, each at its place in memory."""
-        padded = _whole_lines((len(A), A.shape[1]), A.dtype)
+        padded = _whole_lines(A.shape, A.dtype)
         padded[:, : A.shape[1]] = A
         padded[:, A.shape[1] :] = 0
         return padded
@@ -189,15 +177,12 @@ class NumbaBackend(Backend):
         if isinstance(X, SparseMatrix):
             A, B = _in_lines(A), _in_lines(B)
             with kernels.threads(X.nnz * A.shape[1], X.tasks):
-                terms = kernels.log_terms(
-                    _lines(A), X.tasks, *X.arrays, A, B, _floor(A), least
-                ).sum()
+                args = (_lines(A), X.tasks, *X.arrays, A, B, _floor(A), least)
+                terms = kernels.log_terms(*args).sum()
         else:
-            dense = cast(Array, X)
-            terms = sum(
-                kernels.log_terms_block(dense[rows], A[rows] @ B.T, least)
-                for rows in _blocks(*dense.shape)
-            )
+            dense, log_terms = cast(Array, X), kernels.log_terms_block
+            blocks = _blocks(*dense.shape)
+            terms = sum(log_terms(dense[rows], A[rows] @ B.T, least) for rows in blocks)
         return float(terms + self.column_sums(A) @ self.column_sums(B))
 
     def half_step(
@@ -207,7 +192,7 @@ class NumbaBackend(Backend):
     ) -> Step:  # fmt: skip
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if not isinstance(X, SparseMatrix):
-            return _finish(A, self.numerator(X, A, B, also, plus), den, weight, out, gauge)
+            return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
         args = _SparsePass(A, B, den, weight, also, plus, out)
         B, begun = args.B, args.B[:0]
         pieces = X.pieces(B)
@@ -226,11 +211,16 @@ class NumbaBackend(Backend):
         return args.step(gauges)
 
     def finish(
-        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False
-    ) -> Step:
-        """Return ``A * numerator / den``."""
+        self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False,
+        weight: Array | None = None,
+    ) -> Step:  # fmt: skip
+        """Return ``A * numerator / (weight[:, None] * den)``."""
         out = _whole_lines(A.shape, A.dtype) if out is None else out
-        return _finish(A, numerator, den, None, out if out.shape == A.shape else None, gauge)
+        out = out if out.shape == A.shape else np.empty_like(A)
+        weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
+        inverse = inverse_or_zero(den, A.dtype)[None]
+        found = kernels.finish_block(A, numerator, den[None].astype(A.dtype), inverse, weight, out)
+        return gauged(out, *found) if gauge else Step(out)
 
     def can_sweep(self, X: Matrix) -> bool:
         """Coordinate descent is for sparse data."""
@@ -336,17 +326,6 @@ def _in_lines(A: Array) -> Array:
 
 def _floor(A: Array) -> np.floating:
     return A.dtype.type(tiny(A.dtype))
-
-
-def _finish(
-    A: Array, numerator: Array, den: Array, weight: Array | None, out: Array | None, gauge: bool
-) -> Step:
-    """The update from its numerator."""
-    weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
-    out = np.empty_like(A) if out is None else out
-    inverse = inverse_or_zero(den, A.dtype)[None]
-    found = kernels.finish_block(A, numerator, den[None].astype(A.dtype), inverse, weight, out)
-    return gauged(out, *found) if gauge else Step(out)
 
 
 def _dense_ratio_matmul(X: Array, A: Array, B: Array) -> Array:

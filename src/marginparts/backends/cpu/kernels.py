@@ -16,21 +16,7 @@ from numba import get_num_threads, parallel_chunksize, prange, set_num_threads
 
 from marginparts._compiled import FAST_SUMS, IN_ORDER, compiled
 from marginparts._types import Array
-from marginparts.backends.cpu._vectors import (
-    add_scaled,
-    clear,
-    dot,
-    flush_denormals,
-    new_sums,
-    prefetch,
-    read,
-    restore_mode,
-    spill,
-    unspill,
-    violation,
-    write,
-    write_step,
-)
+from marginparts.backends.cpu import _vectors as vec
 
 #: Nonzeros summed in the factor's type before they join a total in float64.
 _RUN = 512
@@ -54,15 +40,15 @@ def sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, weight, floor
     last = len(indices) - 1
     for start in range(lo, hi, _RUN):
         for p in range(start, min(start + _RUN, hi)):
-            prefetch(lines, B, indices[min(p + AHEAD, last)])
+            vec.prefetch(lines, B, indices[min(p + AHEAD, last)])
             j = indices[p]
-            fitted = dot(lines, A, i, B, j)
+            fitted = vec.dot(lines, A, i, B, j)
             if fitted > floor:
-                add_scaled(lines, sums, weight * data[p] / fitted, B, j)
+                vec.add_scaled(lines, sums, weight * data[p] / fitted, B, j)
         if start + _RUN < hi:
-            spill(lines, sums, total)
+            vec.spill(lines, sums, total)
     if hi - lo > _RUN:
-        unspill(lines, sums, total)
+        vec.unspill(lines, sums, total)
         total[:] = 0
 
 
@@ -71,27 +57,27 @@ def sum_near_ratios(lines, sums, lo, hi, indices, data, A, i, B, weight, floor):
     """`sum_ratios` for a B of few rows: it is in the cache, and no row of X is long."""
     for p in range(lo, hi):
         j = indices[p]
-        fitted = dot(lines, A, i, B, j)
+        fitted = vec.dot(lines, A, i, B, j)
         if fitted > floor:
-            add_scaled(lines, sums, weight * data[p] / fitted, B, j)
+            vec.add_scaled(lines, sums, weight * data[p] / fitted, B, j)
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
 def sum_plus(lines, sums, lo, hi, indices, data, T, weight):  # type: ignore[no-untyped-def]
     """Add ``weight * S[i] @ T`` to sums, S[i] a sparse row."""
     for p in range(lo, hi):
-        add_scaled(lines, sums, weight * data[p], T, indices[p])
+        vec.add_scaled(lines, sums, weight * data[p], T, indices[p])
 
 
 @compiled(fastmath=IN_ORDER, parallel=True)
 def matmul(lines, tasks, indptr, indices, data, B, out):  # type: ignore[no-untyped-def]
     """Write ``X @ B`` to ``out`` (n, r)."""
     for t in prange(len(tasks) - 1):
-        sums = new_sums(lines, B)
+        sums = vec.new_sums(lines, B)
         for i in range(tasks[t], tasks[t + 1]):
-            clear(lines, sums)
+            vec.clear(lines, sums)
             sum_plus(lines, sums, indptr[i], indptr[i + 1], indices, data, B, B.dtype.type(1))
-            write(lines, sums, out, i)
+            vec.write(lines, sums, out, i)
 
 
 @compiled(fastmath=IN_ORDER, parallel=True)
@@ -99,19 +85,19 @@ def ratio_matmul(lines, tasks, indptr, indices, data, A, B, floor, out, add):  #
     """Write ``(X / (A @ B.T)) @ B`` to ``out`` (n, r), or add it to what is there."""
     one = A.dtype.type(1)
     for t in prange(len(tasks) - 1):
-        mode = flush_denormals()
-        sums, total = new_sums(lines, A), np.zeros((1, A.shape[1]))
+        mode = vec.flush_denormals()
+        sums, total = vec.new_sums(lines, A), np.zeros((1, A.shape[1]))
         for i in range(tasks[t], tasks[t + 1]):
             lo, hi = indptr[i], indptr[i + 1]
             if add and lo == hi:
                 continue
             if add:
-                read(lines, sums, out, i)
+                vec.read(lines, sums, out, i)
             else:
-                clear(lines, sums)
+                vec.clear(lines, sums)
             sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
-            write(lines, sums, out, i)
-        restore_mode(mode)
+            vec.write(lines, sums, out, i)
+        vec.restore_mode(mode)
 
 
 @compiled(fastmath=IN_ORDER, parallel=True)
@@ -130,13 +116,13 @@ def half_step(  # type: ignore[no-untyped-def]
     ptr2, idx2, x2, B2, weight2 = also
     ptr3, idx3, s3, T3, weight3 = plus
     for t in prange(len(tasks) - 1):
-        mode = flush_denormals()
-        sums, total = new_sums(lines, A), np.zeros((1, A.shape[1]))
+        mode = vec.flush_denormals()
+        sums, total = vec.new_sums(lines, A), np.zeros((1, A.shape[1]))
         for i in range(tasks[t], tasks[t + 1]):
             if len(begun) > 0:
-                read(lines, sums, begun, i)
+                vec.read(lines, sums, begun, i)
             else:
-                clear(lines, sums)
+                vec.clear(lines, sums)
             lo, hi = indptr[i], indptr[i + 1]
             sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
             if len(ptr2) > 0:
@@ -146,11 +132,11 @@ def half_step(  # type: ignore[no-untyped-def]
                 sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
             w = one if len(weight) == 0 else weight[i]
             if len(gauge) > 0:
-                mass, worst = violation(lines, sums, A, i, den, w)
+                mass, worst = vec.violation(lines, sums, A, i, den, w)
                 gauge[t, 0] += mass
                 gauge[t, 1] += worst
-            write_step(lines, sums, A, i, inverse, one / w, out)
-        restore_mode(mode)
+            vec.write_step(lines, sums, A, i, inverse, one / w, out)
+        vec.restore_mode(mode)
 
 
 @compiled()
@@ -172,12 +158,12 @@ def log_terms(lines, tasks, indptr, indices, data, A, B, floor, least):  # type:
     terms = np.zeros(len(tasks) - 1)
     last = len(indices) - 1
     for t in prange(len(tasks) - 1):
-        mode = flush_denormals()
+        mode = vec.flush_denormals()
         total = 0.0
         for i in range(tasks[t], tasks[t + 1]):
             for p in range(indptr[i], indptr[i + 1]):
-                prefetch(lines, B, indices[min(p + AHEAD, last)])
-                fitted = dot(lines, A, i, B, indices[p])
+                vec.prefetch(lines, B, indices[min(p + AHEAD, last)])
+                fitted = vec.dot(lines, A, i, B, indices[p])
                 x, fit = np.float64(data[p]), np.float64(fitted)
                 if fitted <= floor:
                     fit = _wide_dot(A, i, B, indices[p])
@@ -186,7 +172,7 @@ def log_terms(lines, tasks, indptr, indices, data, A, B, floor, least):  # type:
                 elif data[p] > least:
                     total = np.inf
         terms[t] = total
-        restore_mode(mode)
+        vec.restore_mode(mode)
     return terms
 
 
@@ -231,7 +217,7 @@ def finish_block(A, numerator, den, inverse, weight, out):  # type: ignore[no-un
     """Write ``A * numerator * inverse / weight[:, None]``; return the rows' mass and violation."""
     one = A.dtype.type(1)
     total, violations = 0.0, 0.0
-    mode = flush_denormals()
+    mode = vec.flush_denormals()
     for i in range(A.shape[0]):
         w = one if len(weight) == 0 else weight[i]
         mass = A.dtype.type(0)
@@ -245,7 +231,7 @@ def finish_block(A, numerator, den, inverse, weight, out):  # type: ignore[no-un
             out[i, k] = A[i, k] * g * inverse[0, k] / w
         total += mass
         violations += worst
-    restore_mode(mode)
+    vec.restore_mode(mode)
     return total, violations
 
 

@@ -12,19 +12,9 @@ import numpy as np
 from numba import prange
 
 from marginparts._compiled import IN_ORDER, compiled
+from marginparts.backends.cpu import _vectors as vec
 from marginparts.backends.cpu._emit import LINE_BYTES
 from marginparts.backends.cpu._tiles import move, move_and_sum, transpose
-from marginparts.backends.cpu._vectors import (
-    add_scaled,
-    clear,
-    dot,
-    flush_denormals,
-    new_sums,
-    prefetch,
-    restore_mode,
-    violation,
-    write,
-)
 from marginparts.backends.cpu.kernels import AHEAD, sum_plus
 
 #: A row with this many times more moving entries than nonzeros takes multiplicative steps, which
@@ -60,13 +50,13 @@ def _read_row(lines, sums, lo, hi, indices, data, A, i, B, weight, floor, x, fit
     m, last = hi - lo, len(indices) - 1
     zero, one = A.dtype.type(0), A.dtype.type(1)
     for p in range(m):
-        prefetch(lines, B, indices[min(lo + p + AHEAD, last)])
+        vec.prefetch(lines, B, indices[min(lo + p + AHEAD, last)])
         j = indices[lo + p]
-        fitted = dot(lines, A, i, B, j)
+        fitted = vec.dot(lines, A, i, B, j)
         if fitted > floor:
             x[at + p], fit[at + p] = weight * data[lo + p], fitted
             smallest = min(smallest, x[at + p])
-            add_scaled(lines, sums, weight * data[lo + p] / fitted, B, j)
+            vec.add_scaled(lines, sums, weight * data[lo + p] / fitted, B, j)
         else:  # cannot be explained: counts for nothing
             x[at + p], fit[at + p] = zero, one
     for p in range(m, _padded(m, LINE_BYTES // A.itemsize)):
@@ -78,9 +68,9 @@ def _read_row(lines, sums, lo, hi, indices, data, A, i, B, weight, floor, x, fit
 def _add_row(lines, sums, lo, hi, indices, x, at, row, B, floor):  # type: ignore[no-untyped-def]
     """Add the ratios of nonzeros that were read already to sums."""
     for p in range(hi - lo):
-        fitted = dot(lines, row, 0, B, indices[lo + p])
+        fitted = vec.dot(lines, row, 0, B, indices[lo + p])
         if fitted > floor:
-            add_scaled(lines, sums, x[at + p] / fitted, B, indices[lo + p])
+            vec.add_scaled(lines, sums, x[at + p] / fitted, B, indices[lo + p])
 
 
 @compiled(inline="always")
@@ -196,10 +186,10 @@ def _multiply_often(  # type: ignore[no-untyped-def]
     """Take `_STEPS` multiplicative steps with the whole row, whose first numerators are in G."""
     for _ in range(_STEPS - 1):
         _multiply(row, A, i, G, pull, inverse, w)
-        clear(lines, sums)
+        vec.clear(lines, sums)
         _add_row(lines, sums, lo, hi, indices, x, 0, row, B, floor)
         _add_row(lines, sums, lo2, hi2, idx2, x, m1, row, B2, floor)
-        write(lines, sums, G, 0)
+        vec.write(lines, sums, G, 0)
     _multiply(row, A, i, G, pull, inverse, w)
 
 
@@ -241,11 +231,11 @@ def sweep(  # type: ignore[no-untyped-def]
     ptr2, idx2, x2, B2, weight2 = also
     ptr3, idx3, s3, T3, weight3 = plus
     for t in prange(len(tasks) - 1):
-        mode = flush_denormals()
+        mode = vec.flush_denormals()
         longest = _longest(tasks[t], tasks[t + 1], indptr, ptr2, width)
         x, fit = np.empty(longest, A.dtype), np.empty(longest, A.dtype)
         tile = np.empty(width * longest, A.dtype)
-        sums = new_sums(lines, A)
+        sums = vec.new_sums(lines, A)
         row, moving = np.empty((1, r), A.dtype), np.empty(width, np.int64)
         G, pull = np.empty((1, r), A.dtype), np.zeros((1, r), A.dtype)
         lifted = np.zeros((1, r), A.dtype)
@@ -257,20 +247,20 @@ def sweep(  # type: ignore[no-untyped-def]
             m1 = _padded(hi - lo, width)
             m = m1 + _padded(hi2 - lo2, width)
             w = one if len(weight) == 0 else weight[i]
-            clear(lines, sums)
+            vec.clear(lines, sums)
             if len(ptr3) > 0:
                 sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
-                write(lines, sums, pull, 0)
+                vec.write(lines, sums, pull, 0)
             smallest = min(
                 _read_row(lines, sums, lo, hi, indices, data, A, i, B, one, floor, x, fit, 0),
                 _read_row(lines, sums, lo2, hi2, idx2, x2, A, i, B2, weight2, floor, x, fit, m1),
             )
             if len(gauge) > 0:
-                row_mass, worst = violation(lines, sums, A, i, den, w)
+                row_mass, worst = vec.violation(lines, sums, A, i, den, w)
                 gauge[t, 0] += row_mass
                 gauge[t, 1] += worst
-            write(lines, sums, G, 0)
-            mass = dot(lines, A, i, G, 0)
+            vec.write(lines, sums, G, 0)
+            mass = vec.dot(lines, A, i, G, 0)
             # no nonzero may lose its last fit, see `docs/math.md`, section 7
             least = min(least_share * mass, smallest * (half / A.dtype.type(r)))
             is_lifted = lift > 0 and len(ptr3) > 0 and ptr3[i] < ptr3[i + 1]
@@ -288,4 +278,4 @@ def sweep(  # type: ignore[no-untyped-def]
                     indices, B, m1, lo2, hi2, idx2, B2, sweeps, settled * mass,
                 )  # fmt: skip
                 _write_row(row, pull, lifted, den, w, zero, out, i)
-        restore_mode(mode)
+        vec.restore_mode(mode)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +17,11 @@ import torch
 from torch import Tensor
 
 from marginparts._types import Array, Data, Matrix, Step
-from marginparts.backends._blocks import BlockSource
 from marginparts.backends.base import Also, Backend, Plus, gauged
-from marginparts.backends.blocked import BlockedBackend
-from marginparts.backends.gpu.dense import (
-    DenseMatrix,
-    dense_log_terms,
-    dense_ratio_matmul,
-    finish,
-)
-from marginparts.backends.gpu.graphs import Recorded
-from marginparts.backends.gpu.launch import TORCH, half_width, launch
-from marginparts.backends.gpu.sparse import SparseMatrix, SparsePass, many_of, tile_of
+from marginparts.backends.blocked import BlockedBackend, BlockSource
+from marginparts.backends.gpu.dense import DenseMatrix, dense_log_terms, dense_ratio_matmul
+from marginparts.backends.gpu.launch import NUMPY, TORCH, Recorded, half_width, launch
+from marginparts.backends.gpu.sparse import SparseMatrix, log_terms, many_of, sum_rows, tile_of
 from marginparts.backends.gpu.streams import HostBlocks, bytes_of, free_memory
 from marginparts.backends.gpu.triton_csr import column_sums_kernel
 
@@ -122,7 +116,7 @@ class TorchBackend(Backend):
         if isinstance(X, DenseMatrix):
             return dense_ratio_matmul(X, A, B)
         assert isinstance(X, SparseMatrix)
-        return SparsePass(X, A, self._gathered(B)).run(step=False)
+        return sum_rows(X, A, self._gathered(B))
 
     def _gathered(self, B: Tensor) -> Tensor:
         """Return a factor as its rows are gathered."""
@@ -134,7 +128,7 @@ class TorchBackend(Backend):
         if isinstance(X, DenseMatrix):
             return float(total + dense_log_terms(X, A, B))
         assert isinstance(X, SparseMatrix)
-        return float(total + SparsePass(X, A, B).log_terms())
+        return float(total + log_terms(X, A, B))
 
     def half_step(
         self, X: Matrix, A: Tensor, B: Tensor, den: Tensor, *, weight: Tensor | None = None,
@@ -143,41 +137,44 @@ class TorchBackend(Backend):
     ) -> Step:  # fmt: skip
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if isinstance(X, DenseMatrix):
-            return finish(A, self.numerator(X, A, B, also, plus), den, weight, gauge)
+            return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
         assert isinstance(X, SparseMatrix)
-        passed = SparsePass(
-            X, A, self._gathered(B), den=den, weight=weight, also=also, plus=plus, gauge=gauge
-        )
-        new = passed.run(step=True, out=out)
-        if not gauge:
-            return Step(new)
-        return gauged(new, *passed.gauge.sum(0).tolist())
+        told = torch.empty((X.shape[0], 2), dtype=torch.float64, device=B.device) if gauge else None
+        new = sum_rows(
+            X, A, self._gathered(B), den=den, weight=weight, also=also, plus=plus, out=out,
+            gauge=told,
+        )  # fmt: skip
+        return Step(new) if told is None else gauged(new, *told.sum(0).tolist())
 
     def finish(
         self, A: Tensor, numerator: Tensor, den: Tensor, out: Tensor | None = None,
-        gauge: bool = False,
+        gauge: bool = False, weight: Tensor | None = None,
     ) -> Step:  # fmt: skip
-        """Return ``A * numerator / den``."""
-        return finish(A, numerator, den, None, gauge)
+        """Return ``A * numerator / (weight[:, None] * den)``."""
+        alive = den >= np.finfo(NUMPY[A.dtype]).tiny
+        inverse = torch.where(alive, 1 / den, torch.zeros_like(den)).to(A.dtype)
+        heavy = 1.0 if weight is None else weight.to(A.dtype)[:, None]
+        step = A * numerator * inverse / heavy
+        if not gauge:
+            return Step(step)
+        share = heavy * den.to(A.dtype)
+        mass = (A * numerator).sum(1, dtype=torch.float64)[:, None]
+        larger = torch.maximum(share.expand_as(numerator) if weight is None else share, numerator)
+        slope = torch.where(larger > 0, (share - numerator) / larger, torch.zeros_like(larger))
+        gap = torch.minimum((A * share).double(), mass * slope.double()).abs().amax(1)
+        return gauged(step, float(mass.sum()), float(gap.sum()))
 
     def total(self, parts: Iterable[Tensor]) -> Tensor:
         """Return the sum of factors, added up in float64."""
-        total = dtype = None
-        for part in parts:
-            total, dtype = part.double() if total is None else total.add_(part), part.dtype
-        return total.to(dtype)  # type: ignore[union-attr]
+        parts = iter(parts)
+        first = next(parts)
+        return reduce(Tensor.add_, parts, first.to(torch.float64, copy=True)).to(first.dtype)
 
 
 class StreamedBackend(BlockedBackend):
     """The same for data larger than the card: V stays there, blocks of rows come and go.
 
-    Parameters
-    ----------
-    inner : TorchBackend
-    memory : int
-        Bytes of the card that may be used.
-    r : int
-        The number of parts.
+    ``memory`` bytes of the card may be used.
     """
 
     def __init__(self, inner: TorchBackend, memory: int, r: int) -> None:

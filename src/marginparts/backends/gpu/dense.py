@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from marginparts._types import Array, Step
-from marginparts.backends.base import gauged, least_entry, tiny
+from marginparts._types import Array
+from marginparts.backends.base import least_entry, tiny
 from marginparts.backends.gpu.launch import NUMPY, half_width, launch
 from marginparts.backends.gpu.triton_csr import dense_ratio_kernel
 
@@ -103,19 +103,3 @@ def dense_log_terms(X: DenseMatrix, A: Tensor, B: Tensor) -> Tensor:
         missed = (fitted <= 0) & (x > least_entry(NUMPY[A.dtype]))
         total += terms.masked_fill_(missed, float("inf")).sum(dtype=torch.float64)
     return total
-
-
-def finish(A: Tensor, numerator: Tensor, den: Tensor, weight: Tensor | None, gauge: bool) -> Step:
-    """The update from its numerator."""
-    alive = den >= np.finfo(NUMPY[A.dtype]).tiny
-    inverse = torch.where(alive, 1 / den, torch.zeros_like(den)).to(A.dtype)
-    heavy = 1.0 if weight is None else weight.to(A.dtype)[:, None]
-    step = A * numerator * inverse / heavy
-    if not gauge:
-        return Step(step)
-    share = heavy * den.to(A.dtype)
-    mass = (A * numerator).sum(1, dtype=torch.float64)[:, None]
-    larger = torch.maximum(share.expand_as(numerator) if weight is None else share, numerator)
-    slope = torch.where(larger > 0, (share - numerator) / larger, torch.zeros_like(larger))
-    gap = torch.minimum((A * share).double(), mass * slope.double()).abs().amax(1)
-    return gauged(step, float(mass.sum()), float(gap.sum()))

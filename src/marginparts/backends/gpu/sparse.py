@@ -29,8 +29,8 @@ class Pieces(NamedTuple):
     row: Tensor
     start: Tensor
     stop: Tensor
-    slot: Tensor
-    long_row: Tensor
+    slot: Tensor  # -1 where a piece is all of its row
+    long_row: Tensor  # the rows with several pieces
     first_slot: Tensor
     n_slots: int
 
@@ -83,24 +83,15 @@ class SparseMatrix:
         A vector of the host gives one on the device: the row sums of S are wanted there.
         """
         if isinstance(B, torch.Tensor):
-            return SparsePass(self, None, B).run(step=False)
+            return sum_rows(self, None, B)
         if B.ndim == 1:
             return torch.from_numpy(np.asarray(self.host @ B)).to(self.device)
         moved = torch.from_numpy(np.ascontiguousarray(B, dtype=self.host.dtype)).to(self.device)
-        return SparsePass(self, None, moved).run(step=False).cpu().numpy()
+        return sum_rows(self, None, moved).cpu().numpy()
 
 
 class Arrived(SparseMatrix):
-    """A block of rows that was sent to the card, with the cut of its rows.
-
-    Parameters
-    ----------
-    shape : (n, d)
-    device : torch.device
-    sent : list of tensors
-        Those of `packed`, on the device.
-    n_slots : int
-    """
+    """A block of rows that was sent to the card: indices, values and the cut of the rows."""
 
     def __init__(
         self, shape: tuple[int, int], device: torch.device, sent: list[Tensor], n_slots: int
@@ -111,25 +102,12 @@ class Arrived(SparseMatrix):
         self.pieces = Pieces._make([*sent[2:], n_slots])
 
 
-def packed(csr: sp.csr_array) -> tuple[list[Any], int]:
-    """Return indices, values and the cut of the rows as arrays, and the number of slots."""
-    *cut, n_slots = cut_rows(csr.indptr, csr.indices)
-    return [csr.indices.astype(np.int32, copy=False), csr.data, *cut], n_slots
-
-
 def cut_rows(indptr: Indices, indices: Indices) -> tuple[Any, ...]:
     """Cut rows into pieces that are not too long, and order them.
 
     The pieces of long rows come first, by their first column: those that run at one time gather
     the same rows of the other factor, which then stay in the card's cache. Whole rows follow, the
-    longest first, so that none is waited for.
-
-    Returns
-    -------
-    row, start, stop, slot : arrays over the pieces
-        ``slot`` is -1 where a piece is all of its row.
-    long_row, first_slot : arrays over the rows with several pieces
-    n_slots : int
+    longest first, so that none is waited for. Returns what `Pieces` are made of.
     """
     indptr = indptr.astype(np.int64)
     lengths = np.diff(indptr)
@@ -156,80 +134,62 @@ def cut_rows(indptr: Indices, indices: Indices) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-class SparsePass:
-    """One pass over the nonzeros: the arguments of `half_step` as the kernels want them."""
+def sum_rows(
+    X: SparseMatrix, A: Tensor | None, B: Tensor, *, den: Tensor | None = None,
+    weight: Tensor | None = None, also: Also | None = None, plus: Plus | None = None,
+    out: Tensor | None = None, gauge: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Return ``ratio_matmul(X, A, B)``; ``X @ B`` without A; with ``den`` what `half_step` does.
 
-    def __init__(
-        self,
-        X: SparseMatrix,
-        A: Tensor | None,
-        B: Tensor,
-        *,
-        den: Tensor | None = None,
-        weight: Tensor | None = None,
-        also: Also | None = None,
-        plus: Plus | None = None,
-        gauge: bool = False,
-    ) -> None:
-        self.X, self.A, self.B = X, A, B.contiguous()
-        self.den, self.weight = den, weight
-        self.also, self.plus = also, plus
-        self.dtype = X.arrays[2].dtype
-        self.gauge = B
-        if gauge:
-            self.gauge = torch.empty((X.shape[0], 2), dtype=torch.float64, device=B.device)
-        self.flags = {
-            "FLOOR": tiny(NUMPY[self.dtype]), "WIDE": max(X.shape) * B.shape[1] >= 2**31,
-            **tile_of(B.shape[1]),
-        }  # fmt: skip
-
-    def run(self, *, step: bool, out: Tensor | None = None) -> Tensor:
-        """Sum every row, and finish it."""
-        X, B, pieces = self.X, self.B, self.X.pieces
-        r = B.shape[1]
-        if out is None:
-            out = torch.empty((X.shape[0], r), dtype=self.dtype, device=B.device)
-        if not X.shape[0]:
-            return out
-        _, indices, values = X.arrays
-        partial = X.buffer(pieces.n_slots, r, self.dtype)
-        A = B if self.A is None else self.A
-        common = (
-            B if self.den is None else self.den, B if self.weight is None else self.weight,
-            *self._more(self.also), *self._more(self.plus), *_split(self.also), *_split(self.plus),
-            out, self.gauge, partial, r,
-        )  # fmt: skip
-        flags = {
-            "RATIO": self.A is not None, "STEP": step, "WEIGHT": self.weight is not None,
-            "ALSO": self.also is not None, "PLUS": self.plus is not None,
-            "GAUGE": self.gauge is not B, "TINY": float(np.finfo(NUMPY[self.dtype]).tiny),
-            **self.flags,
-        }  # fmt: skip
-        own = (pieces.row, pieces.start, pieces.stop, pieces.slot, indices, values, A, B)
-        launch(pieces_kernel, (len(pieces.row),), (*own, *common), flags)
-        if pieces.n_slots:
-            flags = {**flags, **many_of(r)}
-            args = (pieces.long_row, pieces.first_slot, A, *common)
-            launch(long_rows_kernel, (len(pieces.long_row),), args, flags)
+    ``gauge`` (n, 2) gets the mass and the violation of each row.
+    """
+    r, pieces, B = B.shape[1], X.pieces, B.contiguous()
+    _, indices, values = X.arrays
+    if out is None:
+        out = torch.empty((X.shape[0], r), dtype=values.dtype, device=B.device)
+    if not X.shape[0]:
         return out
+    flags = {
+        "RATIO": A is not None, "STEP": den is not None, "WEIGHT": weight is not None,
+        "ALSO": also is not None, "PLUS": plus is not None, "GAUGE": gauge is not None,
+        "TINY": float(np.finfo(NUMPY[values.dtype]).tiny), **_flags(X, B),
+    }  # fmt: skip
+    # anything will do in the place of what is absent
+    A, den, weight, gauge = (B if each is None else each for each in (A, den, weight, gauge))
+    common = (
+        den, weight, *_arrays(also, pieces.row, B), *_arrays(plus, pieces.row, B),
+        *_split(also), *_split(plus), out, gauge, X.buffer(pieces.n_slots, r, values.dtype), r,
+    )  # fmt: skip
+    own = (pieces.row, pieces.start, pieces.stop, pieces.slot, indices, values, A, B)
+    launch(pieces_kernel, (len(pieces.row),), (*own, *common), flags)
+    if pieces.n_slots:
+        args = (pieces.long_row, pieces.first_slot, A, *common)
+        launch(long_rows_kernel, (len(pieces.long_row),), args, {**flags, **many_of(r)})
+    return out
 
-    def _more(self, term: Also | Plus | None) -> tuple[Any, ...]:
-        """Return the arrays of a further term; anything will do where there is none."""
-        if term is None:
-            return (self.X.pieces.row,) * 2 + (self.B,) * 2
-        matrix, factor = cast(SparseMatrix, term[0]), cast(Tensor, term[1])
-        return (*matrix.arrays, factor.contiguous())
 
-    def log_terms(self) -> Tensor:
-        """Return the sum of ``x log(x / a.b) - x``."""
-        pieces = self.X.pieces
-        _, indices, values = self.X.arrays
-        terms = torch.empty(len(pieces.row), dtype=torch.float64, device=self.B.device)
-        own = (pieces.row, pieces.start, pieces.stop, indices, values, self.A, self.B)
-        args = (*own, terms, self.B.shape[1])
-        flags = {**self.flags, "LEAST": least_entry(NUMPY[self.dtype])}
-        launch(log_terms_kernel, (len(pieces.row),), args, flags)
-        return terms.sum()
+def log_terms(X: SparseMatrix, A: Tensor, B: Tensor) -> Tensor:
+    """Return the sum of ``x log(x / a.b) - x``."""
+    pieces, B = X.pieces, B.contiguous()
+    _, indices, values = X.arrays
+    terms = torch.empty(len(pieces.row), dtype=torch.float64, device=B.device)
+    args = (pieces.row, pieces.start, pieces.stop, indices, values, A, B, terms, B.shape[1])
+    flags = {**_flags(X, B), "LEAST": least_entry(NUMPY[values.dtype])}
+    launch(log_terms_kernel, (len(pieces.row),), args, flags)
+    return terms.sum()
+
+
+def _flags(X: SparseMatrix, B: Tensor) -> dict[str, Any]:
+    """Return what all kernels are compiled for."""
+    floor, wide = tiny(NUMPY[X.arrays[2].dtype]), max(X.shape) * B.shape[1] >= 2**31
+    return {"FLOOR": floor, "WIDE": wide, **tile_of(B.shape[1])}
+
+
+def _arrays(term: Also | Plus | None, index: Tensor, factor: Tensor) -> tuple[Any, ...]:
+    """Return the arrays of a further term, or others of their types where there is none."""
+    if term is None:
+        return index, index, factor, factor
+    return *cast(SparseMatrix, term[0]).arrays, cast(Tensor, term[1]).contiguous()
 
 
 def _split(term: Also | Plus | None) -> tuple[float, float]:

@@ -18,10 +18,10 @@ import scipy.sparse as sp
 import torch
 
 from marginparts._types import Array, Data
-from marginparts.backends._blocks import BlockSource, FactorBlocks
 from marginparts.backends.base import Backend
+from marginparts.backends.blocked import BlockSource, FactorBlocks
 from marginparts.backends.gpu.dense import DenseMatrix
-from marginparts.backends.gpu.sparse import Arrived, packed
+from marginparts.backends.gpu.sparse import Arrived, cut_rows
 
 logger = logging.getLogger("marginparts")
 
@@ -48,16 +48,9 @@ def bytes_of(X: Data) -> int:
 
 
 class HostBlocks(BlockSource):
-    """A `BlockSource` whose blocks are on the card while they are needed.
+    """A `BlockSource` of data in host memory, whose blocks are on the card while they are needed.
 
-    Parameters
-    ----------
-    X : (n, d) trusted array or CSR array, in host memory
-    device : torch.device
-    memory : int
-        Bytes of the card that may be used.
-    r : int
-        The number of parts.
+    ``memory`` bytes of the card may be used.
     """
 
     def __init__(self, X: Data, device: torch.device, memory: int, r: int) -> None:
@@ -109,7 +102,8 @@ class _OnHost(FactorBlocks):
 
 def _sparse_block(block: sp.csr_array, device: torch.device) -> tuple[Any, int, list[Any]]:
     """Return the shape, the number of slots and all arrays of a block, pinned."""
-    arrays, n_slots = packed(block)
+    *cut, n_slots = cut_rows(block.indptr, block.indices)
+    arrays = block.indices.astype(np.int32, copy=False), block.data, *cut
     tensors = [torch.from_numpy(np.ascontiguousarray(part)) for part in arrays]
     return block.shape, n_slots, [t.pin_memory() if device.type == "cuda" else t for t in tensors]
 

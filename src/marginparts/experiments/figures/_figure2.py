@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 @drawing
 def figure2(bases: Bases) -> Figure:
-    """Draw a digit, and the parts for each lam with frames around those that rebuild it.
-
-    Parameters
-    ----------
-    bases : Bases
-        See `marginparts.experiments.bases.find_bases`.
-    """
+    """Draw a digit, and the parts for each lam with frames around those that rebuild it."""
     from matplotlib.figure import Figure
 
     n = len(bases.panels)

@@ -42,23 +42,10 @@ class ClusterError(RuntimeError):
 
 
 class Workers:
-    """The workers of one fit, and who has which block.
+    """The workers of one fit, and who has which of the trusted blocks of rows.
 
-    Parameters
-    ----------
-    client : distributed.Client
-    blocks : list of Future
-        Trusted blocks of rows.
-    first_rows, work : (k,) ints
-        The first row of each, and how much work an update of it is: its nonzeros and its rows.
-    spec : Spec
-
-    Attributes
-    ----------
-    rebuilt : int
-        How often blocks were lost.
-    margin : callable
-        Returns what is known of the margin components, when blocks are lost; or None.
+    ``first_rows`` has the first row of each block, and ``work`` how much an update of it is: its
+    nonzeros and its rows.
     """
 
     def __init__(
@@ -72,8 +59,9 @@ class Workers:
         self.seen: dict[str, dict[str, int]] = {}
         self.versions = count()
         self.clock = self.updates = 0
-        self.rebuilt = 0
-        self.margin: Callable[[], tuple[float, Any, Any] | None] = lambda: None
+        self.rebuilt = 0  # how often blocks were lost
+        #: Returns what is known of the margin components, when blocks are lost; or None.
+        self.margin: Callable[[], Margin | None] = lambda: None
         self.live: set[int] = set()
         self.queue: list[tuple[tuple[Any, ...], Callable[[Any], None] | None]] = []
         self.owner: dict[int, str] = {}
@@ -98,14 +86,16 @@ class Workers:
         self._admit_workers()
         steps = *(before for before, _ in self.queue), step
         order = Order(self.clock, tuple(sorted(self.live)), steps)
-        tasks = {self._submit(worker, some, order): some for worker, some in self._by_worker()}
+        numbers = _grouped(range(len(self.blocks)), self.owner)
+        tasks = {self._submit(worker, some, order): some for worker, some in numbers}
         for _ in range(_TRIES):
             last = self._tree(list(tasks))
             lost = self._wait(last, tasks)
             if not lost:
                 self.clock += 1
                 self.updates += step[0] == "step"
-                self._note_seen(tasks)
+                for some in tasks.values():
+                    self._note_seen(self.owner[some[0]])
                 *earlier, last_said = reduce(_shard.added, self.results)
                 for (_, then), said in zip(self.queue, earlier, strict=True):
                     if then is not None:
@@ -142,10 +132,8 @@ class Workers:
             for name, news in self.shared.items()
         }
 
-    def _note_seen(self, tasks: dict[Future, list[int]]) -> None:
-        versions = {name: news.version for name, news in self.shared.items()}
-        for numbers in tasks.values():
-            self.seen[self.owner[numbers[0]]] = versions
+    def _note_seen(self, worker: str) -> None:
+        self.seen[worker] = {name: news.version for name, news in self.shared.items()}
 
     def _tree(self, tasks: list[Future]) -> list[Future]:
         """Add up in pairs until there are two results: nobody receives more than that."""
@@ -201,8 +189,7 @@ class Workers:
         for number in orphans:
             self.seen.pop(self.owner[number], None)
         self.client.cancel(lost)
-        margin = self.margin()
-        known = Known(self.updates, None if margin is None else Margin(*margin))
+        known = Known(self.updates, self.margin())
         kept = {task: numbers for task, numbers in tasks.items() if task not in lost}
         self._place(orphans)
         for worker, numbers in _grouped(orphans, self.owner):
@@ -252,9 +239,6 @@ class Workers:
     def _load(self, worker: str) -> int:
         return sum(self.work[i] for i, owner in self.owner.items() if owner == worker)
 
-    def _by_worker(self) -> list[tuple[str, list[int]]]:
-        return _grouped(range(len(self.blocks)), self.owner)
-
     def _admit_workers(self) -> None:
         """Let workers that joined take part."""
         if time.monotonic() - self._checked_at < _ADMITTING:
@@ -269,7 +253,7 @@ class Workers:
             taken = self._bound(new, _shard.take, self._some([number]), self._news(new), given)
             arrived = self._is_done(taken, old, new)
             if arrived:
-                self.seen[new] = {name: news.version for name, news in self.shared.items()}
+                self._note_seen(new)
             if not arrived or not taken.result():
                 logger.info("block %d did not arrive", number)  # the next call finds it lacking
 

@@ -39,20 +39,11 @@ class Known(NamedTuple):
 
 @dataclass
 class LostRows(Problem):
-    """The update of some rows of H, with V and what other rows come to as they are.
-
-    Parameters
-    ----------
-    backend : Backend
-    X : (n, d) prepared matrix
-    S : (n, 2p) prepared coefficients or None
-    r : int
-    margin : Margin or None
-    """
+    """The update of some rows of H, with V and what other rows come to as they are."""
 
     backend: Backend
-    X: Matrix
-    S: Operator | None
+    X: Matrix  # (n, d), prepared
+    S: Operator | None  # (n, 2p), prepared
     r: int
     margin: Margin | None
 

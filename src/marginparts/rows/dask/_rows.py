@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import getitem
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,13 +25,7 @@ if TYPE_CHECKING:
 
 
 class DaskRows(Elsewhere):
-    """A Dask array (n, d) at the boundary: rows in chunks, features in one piece.
-
-    Attributes
-    ----------
-    array : dask.array.Array
-    shape : (n, d)
-    """
+    """A Dask array (n, d) at the boundary: rows in chunks, features in one piece."""
 
     def __init__(self, array: dask.array.Array) -> None:
         if array.ndim != 2:
@@ -87,51 +82,22 @@ class ClusterRows(OutOfCore):
         """Return the backend of a fit: this one's kernels run on the workers."""
         name = backend if isinstance(backend, str) else backend.name
         spec = Spec("", name, self.nnz * r // len(self.blocks), r, self.dtype, self.scale)
-        workers = _Factors(self, spec)
+        by_block = np.split(self.counts, np.asarray(self.bounds[1:-1], int))
+        work = [counts.sum(dtype=np.int64) + len(counts) for counts in by_block]
+        workers = Workers(self.client, self.blocks, self.bounds[:-1], work, spec)
         self._workers.append(workers)
         return DaskBackend(workers, get_backend("numba"), self.sparse, r)
 
     def _rows_of_blocks(self, wanted: dict[int, NDArray[np.intp]]) -> list[Data]:
         found = self.client.gather(
-            [self.client.submit(_some_rows, self.blocks[i], rows) for i, rows in wanted.items()]
+            [self.client.submit(getitem, self.blocks[i], rows) for i, rows in wanted.items()]
         )
         return [some if self.scale == 1 else some * some.dtype.type(self.scale) for some in found]
-
-    def transposed_product(self, S: Data) -> Data:
-        """Return ``S.T @ X`` (2p, d) for a sparse S (n, 2p), from the rows that S needs."""
-        S = sp.csr_array(S)
-        known = np.flatnonzero(np.diff(S.indptr))
-        if not len(known):
-            shape = (S.shape[1], self.shape[1])
-            return sp.csr_array(shape, dtype=self.dtype) if self.sparse else np.zeros(shape)
-        product = S[known].T @ self[known]
-        return product.astype(self.dtype)
 
     def close(self) -> None:
         """Let the workers forget everything but what the caller holds."""
         for workers in self._workers:
             workers.close()
-
-
-class _Factors(Workers):
-    """The workers of a fit, which give factors out as Dask arrays."""
-
-    def __init__(self, rows: ClusterRows, spec: Spec) -> None:
-        self.sizes = np.diff(rows.bounds)
-        by_block = np.split(rows.counts, np.asarray(rows.bounds[1:-1], int))
-        work = [counts.sum(dtype=np.int64) + len(counts) for counts in by_block]
-        super().__init__(rows.client, rows.blocks, rows.bounds[:-1], work, spec)
-
-    def released(self, name: int) -> Any:
-        """Return a factor (n, r) as a Dask array whose blocks stay where they are."""
-        import dask.array as da
-
-        r, dtype = self.spec.r, self.spec.dtype
-        futures = super().released(name)
-        return da.concatenate([
-            da.from_delayed(future, (int(n), r), dtype)
-            for future, n in zip(futures, self.sizes, strict=True)
-        ])  # fmt: skip
 
 
 def _client() -> Any:
@@ -162,7 +128,3 @@ def _checked(X: Any, number: int, dtype: np.dtype[Any]) -> Data:
 
 def _facts(X: Data) -> tuple[Facts, bool]:
     return facts_of(X), sp.issparse(X)
-
-
-def _some_rows(X: Data, rows: NDArray[np.intp]) -> Data:
-    return X[rows]

@@ -44,7 +44,7 @@ class Spec(NamedTuple):
 
 
 class Share(NamedTuple):
-    """The blocks that one call is about: their numbers, their first rows, and their data."""
+    """The blocks that one call is about."""
 
     numbers: Sequence[int]
     first_rows: Sequence[int]
@@ -66,16 +66,12 @@ Shared = dict[str, News]
 
 
 class Order(NamedTuple):
-    """What is to be done: methods of `Block` with their arguments.
+    """What is to be done."""
 
-    ``live`` are the factors that a block must have; ``clock`` is the number of orders before it.
-    Where blocks were lost, ``known`` is what it takes to compute them again.
-    """
-
-    clock: int
-    live: tuple[int, ...]
-    steps: tuple[tuple[Any, ...], ...]
-    known: Known | None = None
+    clock: int  # the number of orders before it
+    live: tuple[int, ...]  # the factors that a block must have
+    steps: tuple[tuple[Any, ...], ...]  # methods of `Block` with their arguments
+    known: Known | None = None  # what it takes to compute blocks again that were lost
 
 
 class Block:

@@ -16,46 +16,26 @@ Whatever is not about blocks (V, the margin components) is done here, by a local
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from types import EllipsisType
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from marginparts._types import Array, Data, Matrix, Step
+from marginparts._types import Array, Data, Matrix, Problem, State, Step
 from marginparts.backends import Also, Backend, Plus
-from marginparts.backends.base import WrappingBackend, gauged
+from marginparts.backends.base import gauged
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import OutOfCore, RowsOnDemand
-from marginparts.rows.dask._unbroken import RowsLostError, Unbroken
+from marginparts.rows.dask._calls import Workers
+from marginparts.rows.dask._lost_rows import Margin
 
-
-class Caller(Protocol):
-    """The workers of a fit; `marginparts.rows.dask` has them."""
-
-    live: set[int]
-    rebuilt: int  # how often blocks were lost and computed again
-    margin: Callable[[], tuple[float, Array, Array] | None]  # what it asks for to do so
-
-    def share(self, **values: Any) -> None:
-        """Send something to all workers, once."""
-        ...
-
-    def later(self, *step: Any, then: Callable[[Any], None] | None = None) -> None:
-        """Do something together with the next call, and tell ``then`` what it came to."""
-        ...
-
-    def call(self, *step: Any) -> Any:
-        """Do something with all blocks, and return the sum of what they say."""
-        ...
-
-    def released(self, name: int) -> Any:
-        """Return a factor as an array of the cluster."""
-        ...
+T = TypeVar("T")
 
 
 class SharedFactor:
@@ -78,26 +58,12 @@ class SharedFactor:
 
 @dataclass
 class Told:
-    """What the workers said of H in answer to other calls, so that they need not be asked.
+    """What the workers said of H in answer to other calls, so that they need not be asked."""
 
-    Attributes
-    ----------
-    rebuilt : int
-        How often blocks had been computed again by then.
-    sums : (r,) array
-        The column sums.
-    margin_codes : (2p, r) array
-        ``S.T @ H``.
-    numerators : tuple
-        A V, and the numerators (d, r) of its update.
-    nonzeros : int
-        The number of entries that are not 0.
-    """
-
-    rebuilt: int
-    sums: Array | None = None
-    margin_codes: Array | None = None
-    numerators: tuple[SharedFactor, Array] | None = None
+    rebuilt: int  # how often blocks had been computed again by then
+    sums: Array | None = None  # of the columns (r,)
+    margin_codes: Array | None = None  # S.T @ H (2p, r)
+    numerators: tuple[SharedFactor, Array] | None = None  # a V, and those of its update (d, r)
     nonzeros: int | None = None
 
 
@@ -142,11 +108,11 @@ class RemoteFactor:
         self._told = replace(other.told)
 
 
-class RemoteMatrix:
+class RemoteMatrix(NamedTuple):
     """The data on the workers, or its transpose; ``kind`` is a prepared matrix of its kind."""
 
-    def __init__(self, shape: tuple[int, int], kind: Matrix) -> None:
-        self.shape, self.kind = shape, kind
+    shape: tuple[int, int]
+    kind: Matrix
 
     @property
     def T(self) -> RemoteMatrix:
@@ -174,29 +140,61 @@ class RemoteCoefficients:
         return self.backend.inner.factor(self.backend.codes)
 
 
+class RowsLostError(RuntimeError):
+    """Rows of H were lost in the middle of some work."""
+
+
+class Unbroken:
+    """A problem whose work is done with the same rows of H from beginning to end.
+
+    The update of V and the loss ask the workers more than once. Where rows are lost in between and
+    computed again, the first answers are about other rows than the last: the work is begun again.
+    An update of H is a single call, so all that is known of the new H is about the same rows.
+    """
+
+    def __init__(self, problem: Problem, backend: DaskBackend) -> None:
+        self.problem, self.backend = problem, backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.problem, name)
+
+    def update(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False
+    ) -> Step:
+        """Return the update of the problem."""
+        return self._unbroken(partial(self.problem.update, state, block, out=out, gauge=gauge))
+
+    def loss(self, state: State) -> float:
+        """Return the loss of the problem."""
+
+        def loss() -> float:
+            found = self.problem.loss(state)
+            self.backend.check_unbroken()
+            return found
+
+        return self._unbroken(loss)
+
+    def _unbroken(self, work: Callable[[], T]) -> T:
+        while True:
+            self.backend.unbroken_since = self.backend.caller.rebuilt
+            with suppress(RowsLostError):
+                return work()
+
+
 #: H is on the workers, V here and there, and what belongs to the margin components here alone.
 Factor: TypeAlias = Array | SharedFactor | RemoteFactor
 
 
-class DaskBackend(WrappingBackend):
-    """A backend over the workers of a cluster.
+class DaskBackend(Backend):
+    """A backend over the workers of a cluster, for ``sparse`` data or not.
 
-    Parameters
-    ----------
-    caller : Caller
-    inner : Backend
-        What works on V and on the margin components, here.
-    sparse : bool
-        Whether the data is.
-    r : int
-        The number of parts; the inner backend's factors may be wider.
+    ``inner`` works on V and on the margin components, here; its factors may be wider than r.
     """
 
     name = "dask"
 
-    def __init__(self, caller: Caller, inner: Backend, sparse: bool, r: int) -> None:
-        super().__init__(inner)
-        self.caller, self.sparse, self.r = caller, sparse, r
+    def __init__(self, caller: Workers, inner: Backend, sparse: bool, r: int) -> None:
+        self.caller, self.inner, self.sparse, self.r = caller, inner, sparse, r
         self.names = count()
         self.is_supervised = False
         self.sent: SharedFactor | None = None  # the V that the workers have
@@ -216,13 +214,12 @@ class DaskBackend(WrappingBackend):
         self.caller.margin = partial(self._margin, problem)
         return Unbroken(problem, self)
 
-    def _margin(self, problem: NMFAlphaProblem) -> tuple[float, Array, Array] | None:
+    def _margin(self, problem: NMFAlphaProblem) -> Margin | None:
         """Return lam, HS and T (eq. 16): by them lost rows are recovered with their margin."""
-        known = problem.supervised and self.codes is not None and self.sent is not None
-        if not known or problem.XS is None or self.codes is None or self.sent is None:
+        if not problem.supervised or problem.XS is None or self.codes is None or self.sent is None:
             return None
         T = self.inner.ratio_matmul(problem.XS, self.inner.factor(self.codes), self.sent.array)
-        return problem.lam, self.codes, self._plain(T)
+        return Margin(problem.lam, self.codes, self._plain(T))
 
     def check_unbroken(self) -> None:
         """Refuse to go on with numbers of which some are from before a loss of rows."""
@@ -261,9 +258,13 @@ class DaskBackend(WrappingBackend):
 
     def release(self, A: Factor, r: int) -> Any:
         """Return V as an array, and H as a Dask array."""
-        if isinstance(A, RemoteFactor):
-            return self.caller.released(A.name)
-        return self.inner.release(_array(A), r)
+        if not isinstance(A, RemoteFactor):
+            return self.inner.release(_array(A), r)
+        import dask.array as da
+
+        dtype, sizes = self.caller.spec.dtype, np.diff([*self.caller.first_rows, A.shape[0]])
+        blocks = zip(self.caller.released(A.name), sizes, strict=True)
+        return da.concatenate([da.from_delayed(rows, (int(n), r), dtype) for rows, n in blocks])
 
     def column_sums(self, A: Factor) -> Any:
         """Return the sums over rows in float64."""

@@ -4,8 +4,7 @@
 `StoredRows` is what the fit makes of it: checked blocks in a scratch folder, by rows and columns.
 """
 
-from marginparts.rows.disk._mapping import mapped_by_blocks
-from marginparts.rows.disk._rows import RowBlocks, open_rows
+from marginparts.rows.disk._rows import RowBlocks, mapped_by_blocks, open_rows
 from marginparts.rows.disk._stored import StoredRows
 
 __all__ = ["RowBlocks", "StoredRows", "mapped_by_blocks", "open_rows"]

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from io import FileIO
+from itertools import cycle
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
-from typing import Any, NamedTuple, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Factor
 from marginparts.backends import Backend
-from marginparts.backends._blocks import FactorBlocks
+from marginparts.backends.blocked import FactorBlocks
 from marginparts.files.atomic import problems_with
 
 _LINE = 64
@@ -29,21 +29,12 @@ _LINE = 64
 Buffer = NDArray[np.uint8]
 
 
-class Piece(NamedTuple):
-    """Where an array lies within its block."""
-
-    start: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+#: Where an array lies within its block, its shape and its type.
+Piece: TypeAlias = tuple[int, tuple[int, ...], np.dtype[Any]]
 
 
 class BlockFile:
-    """A file of blocks, each a few arrays one after the other.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A file of blocks, each a few arrays one after the other."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,7 +54,7 @@ class BlockFile:
             def append(*arrays: Array) -> None:
                 pieces, size = [], 0
                 for array in arrays:
-                    pieces.append(Piece(size, array.shape, array.dtype))
+                    pieces.append((size, array.shape, array.dtype))
                     _write(file, array)
                     file.write(bytes(-array.nbytes % _LINE))
                     size += -(-array.nbytes // _LINE) * _LINE
@@ -79,9 +70,18 @@ class BlockFile:
             def fill(i: int, buffer: Buffer) -> list[Array]:
                 file.seek(self.offsets[i])
                 _fill(file, buffer.data[: self.offsets[i + 1] - self.offsets[i]])
-                return [_view(buffer, piece) for piece in self.pieces[i]]
+                pieces = self.pieces[i]
+                return [np.ndarray(shape, dtype, buffer, start) for start, shape, dtype in pieces]
 
-            yield from _ahead(wanted, fill, buffers)
+            # a thread fills one buffer while the other is in use
+            with ThreadPoolExecutor(1, "marginparts-read-ahead") as reader:
+                coming: Future[list[Array]] | None = None
+                for i, buffer in zip(wanted, cycle(buffers), strict=False):
+                    ready, coming = coming, reader.submit(fill, i, buffer)
+                    if ready is not None:
+                        yield ready.result()
+                if coming is not None:
+                    yield coming.result()
 
 
 def new_buffer(size: int) -> Buffer:
@@ -91,54 +91,8 @@ def new_buffer(size: int) -> Buffer:
     return buffer[start : start + size]
 
 
-def _view(buffer: Buffer, piece: Piece) -> Array:
-    size = int(np.prod(piece.shape)) * np.dtype(piece.dtype).itemsize
-    return buffer[piece.start : piece.start + size].view(piece.dtype).reshape(piece.shape)
-
-
-def _ahead(
-    wanted: Sequence[int], fill: Callable[[int, Buffer], Any], buffers: list[Buffer]
-) -> Iterator[Any]:
-    """Yield what ``fill`` gives, with a thread that fills one buffer while the other is in use."""
-    free: SimpleQueue[Buffer | None] = SimpleQueue()
-    full: SimpleQueue[tuple[Any, Buffer | None]] = SimpleQueue()
-    for buffer in buffers:
-        free.put(buffer)
-
-    def work() -> None:
-        try:
-            for i in wanted:
-                taken = free.get()
-                if taken is None:
-                    return
-                full.put((fill(i, taken), taken))
-        except BaseException as error:  # it is raised where the blocks are used
-            full.put((error, None))
-
-    thread = Thread(target=work, name="marginparts-read-ahead", daemon=True)
-    thread.start()
-    try:
-        for _ in wanted:
-            found, filled = full.get()
-            if filled is None:
-                raise found
-            yield found
-            free.put(filled)
-    finally:
-        free.put(None)
-        thread.join()
-
-
 class FactorFile(FactorBlocks):
-    """The blocks of a factor, kept on disk.
-
-    Parameters
-    ----------
-    path : Path
-    bounds : (k + 1,) ints
-    inner : Backend
-        It makes factors of arrays, and arrays of factors.
-    """
+    """The blocks of a factor, kept on disk; ``inner`` makes factors of arrays, and back."""
 
     def __init__(self, path: Path, bounds: Sequence[int], inner: Backend) -> None:
         self.path, self.bounds, self.inner = path, bounds, inner
@@ -170,8 +124,7 @@ class FactorFile(FactorBlocks):
     def whole(self, inner: Backend, r: int) -> Array:
         """Return all of the factor as a memory map, which outlives its file's name."""
         shape = (int(self.bounds[-1]), self.width)
-        mapped: Array = np.memmap(self.path, self.dtype, "c", shape=shape)[:, :r]
-        return mapped
+        return np.memmap(self.path, self.dtype, "c", shape=shape)[:, :r]
 
     def __del__(self) -> None:
         with suppress(AttributeError, OSError):  # it may never have been opened, or be gone already

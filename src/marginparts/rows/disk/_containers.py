@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,43 +17,35 @@ _ARRAYS = ("data", "indices", "indptr")
 
 
 def open_container(path: Path, group: str | None, n_features: int | None, what: str) -> Source:
-    """Open the matrix of an HDF5 file or a Zarr store.
+    """Open the matrix of an HDF5 file or a Zarr store: ``what`` says which of the two it is."""
+    opened = partial(_matrix, path, group, what)
 
-    Parameters
-    ----------
-    path : Path
-    group : str or None
-        Where it is; None is the root if the arrays of a CSR matrix are there, else ``X``.
-    n_features : int or None
-        The number of columns, where the file does not say it.
-    what : {"HDF5 file", "Zarr store"}
+    @contextmanager
+    def arrays() -> Iterator[tuple[Any, Any]]:
+        with opened() as again:
+            yield again["data"], again["indices"]
 
-    Returns
-    -------
-    Source
-    """
-    with _opened(path, what) as root:
-        with library_reads(path, what):
-            node, name = _node(root, path, group)
-            is_array = hasattr(node, "dtype")
-            attributes = dict(node.attrs)
+    with opened() as node:
+        if hasattr(node, "dtype"):
+            return dense_source(path, node, opened)
+        attributes = dict(node.attrs)
+        _check_csr(path, node, attributes)
+        indptr = node["indptr"][:]
+        shape = _shape(path, node, attributes, len(indptr) - 1, n_features)
+        return csr_source(path, shape, indptr, node["data"], node["indices"], arrays)
 
-        @contextmanager
-        def reopened(*names: str) -> Iterator[Any]:
-            with _opened(path, what) as again, library_reads(path, what):
-                found = again[name] if name else again
-                yield tuple(found[key] for key in names) if names else found
 
-        with library_reads(path, what):
-            if is_array:
-                return dense_source(path, node, reopened)
-            _check_csr(path, node, attributes)
-            indptr = node["indptr"][:]
-            shape = _shape(path, node, attributes, len(indptr) - 1, n_features)
-            return csr_source(
-                path, shape, indptr, node["data"], node["indices"],
-                lambda: reopened("data", "indices"),
-            )  # fmt: skip
+@contextmanager
+def _matrix(path: Path, group: str | None, what: str) -> Iterator[Any]:
+    """Open the group or array with the matrix: as asked, or the root, or ``X``."""
+    with _opened(path, what) as root, library_reads(path, what):
+        if group is None:
+            group = "" if all(name in root for name in _ARRAYS) else "X"
+        if group and group not in root:
+            raise FileProblemError(
+                f"{path} has no {group!r}; it has {listed(sorted(root)) or 'nothing'}: say group=."
+            )
+        yield root[group] if group else root
 
 
 @contextmanager
@@ -69,19 +62,6 @@ def _opened(path: Path, what: str) -> Iterator[Any]:
         file = h5py.File(path, "r")
     with file:
         yield file
-
-
-def _node(root: Any, path: Path, group: str | None) -> tuple[Any, str]:
-    """Return the group or array with the matrix, and its name."""
-    if group is None:
-        if all(name in root for name in _ARRAYS):
-            return root, ""
-        group = "X"
-    if group not in root:
-        raise FileProblemError(
-            f"{path} has no {group!r}; it has {listed(sorted(root)) or 'nothing'}: say group=."
-        )
-    return root[group], group
 
 
 def _check_csr(path: Path, node: Any, attributes: dict[str, Any]) -> None:

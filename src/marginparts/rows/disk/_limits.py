@@ -72,12 +72,9 @@ class Problem(NamedTuple):
 
     shape: tuple[int, int]
     nnz: int
-    #: Bytes of an entry in the block files, and of a number.
-    entry: int
-    itemsize: int
+    itemsize: int  # bytes of a number
     r: int
-    #: Values of a factor that a run keeps: one, or three with extrapolation.
-    copies: int
+    copies: int  # values of a factor that a run keeps: one, or three with extrapolation
 
     @property
     def row_of_factor(self) -> int:
@@ -95,16 +92,12 @@ class Problem(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How a fit keeps within its limit.
+    """How a fit keeps within its limit."""
 
-    ``block_bytes`` and ``block_rows`` bound a block of X, ``file_bytes`` what may be read from the
-    user's files at once and ``gather_bytes`` the rows that may be taken out of X.
-    """
-
-    block_bytes: int
+    block_bytes: int  # of a block of X at most
     block_rows: int
-    file_bytes: int
-    gather_bytes: int
+    file_bytes: int  # of what is read from the user's files at once
+    gather_bytes: int  # of the rows that are taken out of X
     H_on_disk: bool
 
 
@@ -115,20 +108,7 @@ def smallest_limit(problem: Problem, largest_row: int) -> int:
 
 
 def planned(limit: int, problem: Problem, largest_row: int) -> Plan:
-    """Share out the memory.
-
-    Parameters
-    ----------
-    limit : int
-        Bytes that the process may take.
-    problem : Problem
-    largest_row : int
-        Bytes of the largest row of X, 0 where it is not known yet.
-
-    Returns
-    -------
-    Plan
-    """
+    """Share out the bytes of a limit; the largest row of X counts 0 where it is not known yet."""
     (n, d), r = problem.shape, problem.r
     smallest = smallest_limit(problem, largest_row)
     if limit < smallest:

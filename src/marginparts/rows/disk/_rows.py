@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from marginparts.files.atomic import FileProblemError, problems_with
+from marginparts._types import Array, Data
+from marginparts.files.atomic import FileProblemError, problems_with, written_beside
 from marginparts.files.columns import check_entries
 from marginparts.rows.base import Elsewhere
 from marginparts.rows.disk._containers import open_container
 from marginparts.rows.disk._limits import Plan, Problem, bytes_of, planned, shown
-from marginparts.rows.disk._npy import NpyFile
-from marginparts.rows.disk._npz_folder import open_npz_folder
-from marginparts.rows.disk._sources import Bounds, Source, csr_source, dense_source
+from marginparts.rows.disk._sources import (
+    Bounds,
+    NpyFile,
+    Source,
+    csr_source,
+    dense_source,
+    open_npz_folder,
+)
 from marginparts.rows.disk._stored import StoredRows
 from marginparts.validation import as_nonnegative, check_count
 
@@ -48,6 +55,7 @@ class RowBlocks(Elsewhere):
         self.path, self.source = path, source
         self.memory_limit, self.scratch = memory_limit, scratch
         self.shape, self.dtype, self.nnz = source.shape, source.dtype, source.nnz
+        self._entry = self.dtype.itemsize + (4 if source.sparse else 0)  # bytes in a block file
 
     def __repr__(self) -> str:
         n, d = self.shape
@@ -65,22 +73,20 @@ class RowBlocks(Elsewhere):
 
     def plan(self, n_components: int, solver: str = "auto") -> Plan:
         """Return how a fit would share out the memory."""
-        itemsize = self.dtype.itemsize
-        entry = itemsize + (4 if self.source.sparse else 0)
-        copies = 1 if solver == "mu" else 3
-        problem = Problem(self.shape, self.nnz, entry, itemsize, n_components, copies)
-        return planned(self.memory_limit, problem, self.source.largest_row * entry)
+        itemsize, copies = self.dtype.itemsize, 1 if solver == "mu" else 3
+        problem = Problem(self.shape, self.nnz, itemsize, n_components, copies)
+        return planned(self.memory_limit, problem, self.source.largest_row * self._entry)
 
     def blocks(self, plan: Plan) -> Iterator[Any]:
         """Yield all rows in order, checked: canonical CSR or C-ordered arrays."""
-        entry = self.dtype.itemsize + (4 if self.source.sparse else 0)
-        most = Bounds(max(plan.block_bytes // entry, 1), plan.block_rows, plan.file_bytes)
+        entries = max(plan.block_bytes // self._entry, 1)
+        most = Bounds(entries, plan.block_rows, plan.file_bytes)
         for X, path, place in self.source.chunks(most):
             if sp.issparse(X):
                 X = sp.csr_array(X, dtype=self.dtype)
             else:
                 X = np.ascontiguousarray(X, dtype=self.dtype)
-            size = X.nbytes if isinstance(X, np.ndarray) else X.nnz * entry
+            size = X.nbytes if isinstance(X, np.ndarray) else X.nnz * self._entry
             if X.shape[0] == 1 and size > plan.block_bytes:
                 raise FileProblemError(
                     f"{path}, row {place} takes {shown(size)}, and memory_limit leaves "
@@ -191,3 +197,44 @@ def _csr_folder(path: Path, n_features: int | None) -> Source:
             )
         n, n_features = map(int, NpyFile(path / "shape.npy")[:2])
     return csr_source(path, (n, n_features), indptr[:], data, indices)
+
+
+def mapped_by_blocks(
+    X: RowBlocks | Data,
+    function: Callable[[Data], Array],
+    r: int,
+    out: str | os.PathLike[str] | None = None,
+) -> Array:
+    """Apply a function from trusted rows (m, d) to rows (m, k) to all rows.
+
+    It makes ``r`` columns on the way, which count for the memory limit. With an ``.npy`` file for
+    ``out`` the result is never in memory as a whole, and a memory map of that file is returned.
+    """
+    blocks = X.blocks(X.plan(r, solver="mu")) if isinstance(X, RowBlocks) else (X,)
+    found = map(function, blocks)
+    if out is None:
+        return _gathered(found, X.shape[0])
+    _write(found, X.shape[0], Path(out))
+    return np.load(out, mmap_mode="r")
+
+
+def _gathered(found: Iterator[Array], n: int) -> Array:
+    first = next(found)
+    gathered = np.empty((n, first.shape[1]), first.dtype)
+    place = 0
+    for rows in chain([first], found):
+        gathered[place : place + len(rows)] = rows
+        place += len(rows)
+    return gathered
+
+
+def _write(found: Iterator[Array], n: int, path: Path) -> None:
+    with written_beside(path) as file:
+        for i, rows in enumerate(found):
+            if i == 0:
+                header = {
+                    "descr": np.lib.format.dtype_to_descr(rows.dtype), "fortran_order": False,
+                    "shape": (n, rows.shape[1]),
+                }  # fmt: skip
+                np.lib.format.write_array_header_1_0(file, header)
+            file.write(np.ascontiguousarray(rows).data)

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from marginparts._types import Array, Data
 from marginparts.backends import Backend, get_backend
-from marginparts.backends._blocks import BlockSource, FactorBlocks
-from marginparts.backends.blocked import BlockedBackend
+from marginparts.backends.blocked import BlockedBackend, BlockSource, FactorBlocks
 from marginparts.rows.base import Facts, OutOfCore, facts_of
 from marginparts.rows.disk._block_files import BlockFile, Buffer, FactorFile, new_buffer
 from marginparts.rows.disk._limits import Plan, shown
