@@ -21,8 +21,8 @@ from marginparts.experiments.protocol import Codes, Scored, Trial, scores
 from marginparts.experiments.scoring import Search, score_all
 from marginparts.labels import Labels
 from marginparts.rivals.label_spreading import find_neighbors, spread_values
-from marginparts.rivals.naive_bayes import naive_bayes_values
 from marginparts.svm.head import fit_head
+from marginparts.teaching.naive_bayes import naive_bayes_values
 
 #: What an unlabeled row may count for naive Bayes, and what is added to every count.
 EM_WEIGHTS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
