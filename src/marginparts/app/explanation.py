@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Data
-from marginparts.backends.base import inverse_or_zero
+from marginparts.backends.base import inverse_or_zero, safe_ratio
 from marginparts.estimators import NMFAlphaClassifier
 from marginparts.solve.map import map_rows, map_rows_each, mixed_codes
 
@@ -131,7 +131,7 @@ def _pulls(
     # unit rows, and roots: sqrt(share) is the coefficient times 1 / sqrt(coefficient x sum)
     lengths = inverse_or_zero(np.linalg.norm(projected, axis=1), np.dtype(np.float64))
     products = H * H.sum(axis=1, keepdims=True)
-    roots = 0.5 * np.sqrt(inverse_or_zero(products, np.dtype(np.float64)))
+    roots = 0.5 * np.sqrt(safe_ratio(np.ones_like(products), products))
     return coef[:, :r] * lengths[:, None], coef[:, r:] * roots
 
 

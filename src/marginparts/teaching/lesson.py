@@ -38,9 +38,6 @@ _CONFIDENCE = (0.3, 0.97)
 #: How often labels flow along the graph, and how much of a row's comes from its neighbors.
 _FLOWS, _FROM_NEIGHBORS = 50, 0.9
 
-#: A value that no teacher gives to a class with a labeled row.
-_NEVER = -1e3
-
 
 class Lesson(NamedTuple):
     """Labels for all rows, and what each row counts.
@@ -115,7 +112,7 @@ def teachers_for(views: Views) -> list[str]:
 def all_values(views: Views, labels: Labels) -> dict[str, Array]:
     """Return what every teacher says of all rows: decision values (n, c) each.
 
-    A class without a labeled row is never predicted.
+    The largest is 0. A class without a labeled row is never predicted.
     """
     known = labels.codes != UNKNOWN
     present = np.unique(labels.codes[known])
@@ -123,8 +120,9 @@ def all_values(views: Views, labels: Labels) -> dict[str, Array]:
     codes[known] = np.searchsorted(present, labels.codes[known])
     said = {}
     for name in teachers_for(views):
-        values = np.full((len(codes), len(labels.classes)), _NEVER, dtype=np.float32)
-        values[:, present] = _TEACHERS[name](views, codes, len(present))
+        own = _TEACHERS[name](views, codes, len(present))
+        values = np.full((len(codes), len(labels.classes)), -np.inf, dtype=np.float32)
+        values[:, present] = own - own.max(axis=1, keepdims=True)
         said[name] = values
     return said
 

@@ -7,7 +7,7 @@ regression): a hundred times faster than a transductive SVM on the inputs. The f
 whose classes are many small clouds; the second suits dense data.
 
 How many rows each class has is taken from the labels when they say it. Labels of which every class
-has the same number were drawn class by class, and say nothing: then the shares are left free.
+has the same number were drawn class by class, and say nothing: then the answers say it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ _FIRST, _ROUNDS = 0.01, 8
 #: Steps of balancing the classes, and how firmly answers are believed (a temperature).
 _BALANCING, _SHARPNESS = 20, 0.05
 
-#: A class at least this often as large as the largest one: were they drawn class by class?
-_EQUAL = 0.8
+#: When at least this share of the classes has as many labels as any, give or take one, they were
+#: drawn class by class; and by which factor the classes' shares may then move.
+_EQUAL, _FREEDOM = 0.8, 2.0
 
 
 def class_shares(codes: Codes, c: int) -> Array | None:
@@ -39,15 +40,35 @@ def class_shares(codes: Codes, c: int) -> Array | None:
     Codes are those of the labeled rows, of which each class has one.
     """
     counts = np.bincount(codes, minlength=c)
-    if counts.max() > 1 and np.mean(counts == counts.max()) >= _EQUAL:
+    if counts.max() > 1 and np.mean(counts >= counts.max() - 1) >= _EQUAL:
         return None
     return np.asarray((counts + 0.5) / (counts + 0.5).sum())
 
 
-def balanced(Q: Array, shares: Array | None) -> Array:
+class Balance:
+    """Keeps the answers for unlabeled rows near the classes' shares.
+
+    Where the labels do not say what these are, those of the first answers are taken, and later ones
+    may be twice or half as large: left free, one class can take all.
+    """
+
+    def __init__(self, codes: Codes, c: int) -> None:
+        self._known, self._first = class_shares(codes, c), np.empty(0)
+
+    def __call__(self, Q: Array) -> Array:
+        """Return probabilities (n, c) that have the shares on average."""
+        if self._known is not None:
+            return balanced(Q, self._known)
+        counts = np.bincount(Q.argmax(axis=1), minlength=Q.shape[1]) + 0.01 * len(Q)
+        shares = counts / counts.sum()
+        if not len(self._first):
+            self._first = shares
+        shares = np.clip(shares, self._first / _FREEDOM, self._first * _FREEDOM)
+        return balanced(Q, shares / shares.sum())
+
+
+def balanced(Q: Array, shares: Array) -> Array:
     """Scale the columns of probabilities (n, c) until classes have their shares on average."""
-    if shares is None:
-        return Q
     logs, shift = np.log(Q + 1e-12), np.zeros(Q.shape[1])
     for _ in range(_BALANCING):
         Q = softmax(logs + shift, axis=1)
@@ -60,10 +81,12 @@ def least_squares_values(Z: Array, codes: Codes, c: int, ridge: float = 0.1) -> 
 
     Z (n, q) are the rows, codes (n,) their classes where known; each class has a labeled row.
     """
-    A, known, Y, shares = _begin(Z, codes, c)
+    A, known, Y, balance = _begin(Z, codes, c)
     penalty = np.full(A.shape[1], ridge)
     penalty[-1] = ridge * 1e-3  # the intercept is all but free
-    unlabeled = 0.1 * min(1.0, 10 * np.sqrt(known.sum() / max(np.sum(~known), 1)))
+    if known.all():
+        return np.asarray(A @ np.linalg.solve(A.T @ A + np.diag(penalty), A.T @ Y))
+    unlabeled = 0.1 * min(1.0, 10 * np.sqrt(known.sum() / np.sum(~known)))
 
     def solve(weights: Array, Q: Array) -> Array:
         gram = A.T @ (weights[:, None] * A)
@@ -74,7 +97,7 @@ def least_squares_values(Z: Array, codes: Codes, c: int, ridge: float = 0.1) -> 
     for level in np.geomspace(_FIRST, 1, _ROUNDS):
         for _ in range(3):
             Q = softmax(A @ B / _SHARPNESS, axis=1)
-            Q[~known] = balanced(Q[~known], shares)
+            Q[~known] = balance(Q[~known])
             Q[known] = Y[known]
             B = solve(np.where(known, 1.0, level * unlabeled), Q)
     return np.asarray(A @ B)
@@ -87,7 +110,7 @@ def logistic_values(
 
     As `least_squares_values`; with no rounds it is logistic regression on the labeled rows.
     """
-    A, known, Y, shares = _begin(Z, codes, c)
+    A, known, Y, balance = _begin(Z, codes, c)
     B = _logistic_fit(A[known], np.ones(known.sum()), Y[known], ridge, None, 100)
     if known.all():
         return np.asarray(A @ B)
@@ -95,19 +118,19 @@ def logistic_values(
     for level in np.geomspace(_FIRST, 1, rounds):
         for _ in range(2):
             Q = softmax(A @ B, axis=1)
-            Q[~known] = balanced(Q[~known], shares)
+            Q[~known] = balance(Q[~known])
             sharp = np.eye(c)[Q.argmax(axis=1)]
             sharp[known] = Y[known]
             B = _logistic_fit(A, np.where(known, 1.0, level * unlabeled), sharp, ridge, B, 8)
     return np.asarray(A @ B)
 
 
-def _begin(Z: Array, codes: Codes, c: int) -> tuple[Array, NDArray[np.bool_], Array, Array | None]:
-    """Return the rows with a constant, which are labeled, their classes as 0 and 1, the shares."""
+def _begin(Z: Array, codes: Codes, c: int) -> tuple[Array, NDArray[np.bool_], Array, Balance]:
+    """Return the rows with a constant, which are labeled, their classes as 0 and 1, the balance."""
     known = codes != UNKNOWN
     Y = np.zeros((len(codes), c))
     Y[known, codes[known]] = 1
-    return np.hstack([Z, np.ones((len(Z), 1))]), known, Y, class_shares(codes[known], c)
+    return np.hstack([Z, np.ones((len(Z), 1))]), known, Y, Balance(codes[known], c)
 
 
 def _logistic_fit(
