@@ -88,6 +88,13 @@ class Directions(NamedTuple):
     S: sp.csr_array
     names: tuple[str, ...]
 
+    def spread_over(self, rows: NDArray[np.intp], n: int) -> Directions:
+        """Return the same for n rows, of which these are some; the others are zero."""
+        counts = np.zeros(n + 1, self.S.indptr.dtype)
+        counts[rows + 1] = np.diff(self.S.indptr)
+        arrays = (self.S.data, self.S.indices, np.cumsum(counts, dtype=counts.dtype))
+        return self._replace(S=sp.csr_array(arrays, shape=(n, self.S.shape[1])))
+
 
 def margin_directions(
     X: Samples,
@@ -180,11 +187,12 @@ def find_directions(
     *,
     features: Data | None = None,
     whole: Whole | None = None,
+    weights: Array | None = None,
 ) -> Directions:
     """`margin_directions` on trusted data (n, d).
 
     The classifiers see ``features`` (n, f) where they are given. ``whole`` says what is known of
-    all rows, where these are only some.
+    all rows, where these are only some. ``weights`` (n,) multiply the cost of each row.
     """
     if isinstance(X, OutOfCore):
         return _gathered_directions(X, labels, spec, seed)
@@ -202,7 +210,11 @@ def find_directions(
     tasks = [_without_empty(task, mass) for task in labels.tasks(spec.multiclass)]
     usable = [task for task in tasks if len(np.unique(task.signs)) == 2]
     costs = [C * task_weights(task, labels, spec.class_weight) for task in usable]
+    if weights is not None:
+        costs = [cost * weights[task.rows] for cost, task in zip(costs, usable, strict=True)]
     duals = _duals(seen, usable, spec.source, costs, seed)
+    if weights is not None and spec.source == "class":  # sums know no cost, and are weighted
+        duals = [weights[task.rows] for task in usable]
     if features is not None or spec.features is not None:
         lengths, seen_lengths = row_lengths(X), row_lengths(seen)
         carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -233,11 +245,7 @@ def _gathered_directions(
     lengths = X.lengths if spec.features is None else (X.mass > 0).astype(np.float64)
     whole = Whole(float(X.mass.sum()), _root_mean_square(lengths))
     found = find_directions(X[known], labels.take(known), spec, seed, whole=whole)
-    counts = np.zeros(X.shape[0] + 1, found.S.indptr.dtype)
-    counts[known + 1] = np.diff(found.S.indptr)
-    arrays = (found.S.data, found.S.indices, np.cumsum(counts, dtype=counts.dtype))
-    S = sp.csr_array(arrays, shape=(X.shape[0], found.S.shape[1]))
-    return found._replace(S=S)
+    return found.spread_over(known, X.shape[0])
 
 
 def hellinger(X: Data) -> sp.csr_array:

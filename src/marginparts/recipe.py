@@ -21,11 +21,12 @@ from marginparts.directions import DirectionSpec
 from marginparts.labels import ClassWeight, Labels, check_class_weight
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.factorize import RunSpec, factorize_path, parts_of, start_from
-from marginparts.solve.map import gram_root, map_rows, map_rows_each
+from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
 from marginparts.validation import check_count, check_option, check_positive
 
-#: What a sample's codes can be: Z (eq. 5), or H.
-OUTPUTS = ("gram", "coefficients")
+#: What a sample's codes can be: Z (eq. 5), H, the projection onto the parts, or that beside the
+#: roots of the parts' shares.
+OUTPUTS = ("gram", "coefficients", "projection", "mixed")
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,22 @@ def codes_by_map(
     map_iters: tuple[int | None, ...],
     backend: str | Backend,
     output: str = "gram",
+    weights: Array | None = None,
 ) -> dict[int | None, Array]:
-    """Return the codes of rows, Z or H, for every map into one factorization."""
+    """Return the codes of rows for every map into one factorization.
+
+    ``weights`` (d,) are those of the columns, for a projection.
+    """
     V = parts_of(V).T.copy()
+    linear = X @ projection(V, weights) if output in ("projection", "mixed") else None
+    if output == "projection":
+        return dict.fromkeys(map_iters, np.asarray(linear, dtype=X.dtype))
     root = gram_root(V) if output == "gram" else np.eye(V.shape[1], dtype=V.dtype)
     counts: list[int | None] = [*sorted(n for n in map_iters if n is not None)]
     maps = map_rows_each(X, V, counts, backend) if counts else []
     if None in map_iters:  # from the flat start too, so that it is what `map_rows` gives
         counts, maps = [*counts, None], [*maps, map_rows(X, V, None, backend)]
-    return {n: np.asarray(H @ root, dtype=X.dtype) for n, H in zip(counts, maps, strict=True)}
+    return {
+        n: np.asarray(H @ root if linear is None else mixed_codes(linear, H), dtype=X.dtype)
+        for n, H in zip(counts, maps, strict=True)
+    }

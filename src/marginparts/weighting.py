@@ -9,6 +9,13 @@ from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array
 
+#: Rows are taken for counts of many things when they have at most this share of nonzeros.
+_SPARSE = 0.1
+
+#: The slope of entries against idf (logarithms) that shows that they were weighted by it: it is
+#: 0.7 to 1 in texts weighted by idf, and -0.3 to 0 in others.
+_WEIGHTED = 0.4
+
 
 def log(X: Any) -> Any:
     """Return log(1 + x) of every entry; sparse stays sparse."""
@@ -30,6 +37,35 @@ def idf_of(X: Any) -> Array:
 def weighted_rows(X: Any, weights: Array) -> Any:
     """Return rows of weighted columns with length one."""
     return normalize(X @ sp.diags_array(weights, dtype=X.dtype), "l2")
+
+
+def usual_weights(X: Any) -> Array | None:
+    """Return the weights (d,) of columns that suit a linear classifier: idf for rows of counts.
+
+    None where columns should count alike: for dense data (images, spectra), ones. Rows that were
+    weighted by idf already get ones too: within such a row, entries grow with the idf of their
+    columns, and within rows of counts, however damped or scaled, they do not.
+
+    Examples
+    --------
+    >>> usual_weights(np.ones((4, 3))) is None
+    True
+    """
+    rows = sp.csr_array(X)
+    if rows.nnz > _SPARSE * rows.shape[0] * rows.shape[1]:
+        return None
+    weights = idf_of(rows)
+    return np.ones_like(weights) if _slope(rows, np.log(weights)) > _WEIGHTED else weights
+
+
+def _slope(X: sp.csr_array, logs: Array) -> float:
+    """Return by how much the logarithm of an entry grows with that of its column, within rows."""
+    counts = np.diff(X.indptr)
+    rows = np.repeat(np.arange(X.shape[0]), counts)
+    x, y = logs[X.indices].astype(np.float64), np.log(X.data.astype(np.float64))
+    x, y = (v - (np.bincount(rows, v, X.shape[0]) / np.maximum(counts, 1))[rows] for v in (x, y))
+    spread = float(x @ x)
+    return float(x @ y) / spread if spread > 0 else 0.0
 
 
 def has_unit_rows(X: Any) -> bool:

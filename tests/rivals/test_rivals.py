@@ -9,7 +9,7 @@ from sklearn.semi_supervised import LabelSpreading
 
 from marginparts.labels import encode_labels
 from marginparts.rivals.label_spreading import find_neighbors, spread_values
-from marginparts.rivals.naive_bayes import fit_naive_bayes, naive_bayes_values
+from marginparts.teaching.naive_bayes import fit_naive_bayes, naive_bayes_values
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Data
-from marginparts.backends.base import inverse_or_zero
+from marginparts.backends.base import inverse_or_zero, safe_ratio
 from marginparts.estimators import NMFAlphaClassifier
-from marginparts.solve.map import map_rows, map_rows_each
+from marginparts.solve.map import map_rows, map_rows_each, mixed_codes
 
 #: Entries of a temporary.
 _AT_ONCE = 4e6
@@ -91,19 +91,39 @@ def _contributions(
         before, H = map_rows_each(X, V, [n_iter - 1, n_iter], parts.backend)
     else:
         before, H = np.ones((X.shape[0], V.shape[1])), map_rows_each(X, V, [1], parts.backend)[0]
-    root = parts.gram_root_
-    head = classifier.head_
-    # what the classifier divides each code by: its own length, or one number for all
-    lengths = np.linalg.norm(H @ root, axis=1)
-    sizes = lengths if head.size is None else np.full(len(H), head.size)
-    inverse = inverse_or_zero(sizes, np.dtype(np.float64))
-    # the decision value is h . pull, up to the intercept
-    pull = (root @ head.coef[questions].T).T * inverse[:, None]
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    linear, pull = _pulls(classifier, X, H, questions)
     shares = V[X.indices] * before[rows]
     explained = inverse_or_zero(shares.sum(axis=1), np.dtype(np.float64))
     terms = X.data * explained * np.einsum("ek,ek->e", shares, pull[rows])
+    if linear is not None:
+        terms += X.data * np.einsum("ek,ek->e", parts.projection_[X.indices], linear[rows])
     return sp.csr_array((terms, X.indices, X.indptr), shape=X.shape)
+
+
+def _pulls(
+    classifier: NMFAlphaClassifier, X: sp.csr_array, H: Array, questions: NDArray[np.intp]
+) -> tuple[Array | None, Array]:
+    """Return what the decision values are made of, up to the intercepts.
+
+    A decision value is ``(X @ projection) . linear + H . pull``, row by row; ``linear`` is None
+    where the codes have no projection.
+    """
+    parts, head = classifier.parts_, classifier.head_
+    coef, r = head.coef[questions], parts.components_.shape[0]
+    if parts.output in ("gram", "coefficients"):
+        root = parts.gram_root_ if parts.output == "gram" else np.eye(r)
+        return None, (coef @ root) * _inverse_sizes(H @ root, head.size)[:, None]
+    projected = np.asarray(X @ parts.projection_)
+    if parts.output == "projection":
+        return coef * _inverse_sizes(projected, head.size)[:, None], np.zeros_like(H)
+    codes = mixed_codes(projected, H)
+    coef = coef * _inverse_sizes(codes, head.size)[:, None]
+    # unit rows, and roots: sqrt(share) is the coefficient times 1 / sqrt(coefficient x sum)
+    lengths = inverse_or_zero(np.linalg.norm(projected, axis=1), np.dtype(np.float64))
+    products = H * H.sum(axis=1, keepdims=True)
+    roots = 0.5 * np.sqrt(safe_ratio(np.ones_like(products), products))
+    return coef[:, :r] * lengths[:, None], coef[:, r:] * roots
 
 
 def part_weights(classifier: NMFAlphaClassifier) -> Array:
@@ -111,8 +131,21 @@ def part_weights(classifier: NMFAlphaClassifier) -> Array:
 
     One column a class; with two classes the first is the second one's negative.
     """
-    root = classifier.parts_.gram_root_.astype(np.float64)
-    lengths = inverse_or_zero(np.linalg.norm(root, axis=1), root.dtype)
-    weights = (root * lengths[:, None]) @ classifier.head_.coef.T
+    parts = classifier.parts_
+    if parts.output in ("projection", "mixed"):
+        codes: Array = parts.components_.astype(np.float64) @ parts.projection_
+        if parts.output == "mixed":
+            codes = mixed_codes(codes, np.eye(len(codes)))
+    else:
+        codes = parts.gram_root_.astype(np.float64)
+    lengths = inverse_or_zero(np.linalg.norm(codes, axis=1), codes.dtype)
+    weights = (codes * lengths[:, None]) @ classifier.head_.coef.T
     two = not classifier.multilabel_ and weights.shape[1] == 1
     return np.hstack([-weights, weights]) if two else np.asarray(weights)
+
+
+def _inverse_sizes(Z: Array, size: float | None) -> Array:
+    """Return one over what the classifier divides each code by: its length, or one for all."""
+    if size is not None:
+        return np.full(len(Z), 1 / size)
+    return inverse_or_zero(np.linalg.norm(Z, axis=1), np.dtype(np.float64))

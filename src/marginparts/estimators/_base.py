@@ -32,7 +32,7 @@ from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
 from marginparts.rows.dask import as_dask_rows, mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.solve.factorize import parts_of
-from marginparts.solve.map import gram_root
+from marginparts.solve.map import gram_root, mixed_codes, projection
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,
@@ -41,6 +41,10 @@ from marginparts.validation import (
     on_the_host,
     seed_of,
 )
+from marginparts.weighting import usual_weights
+
+#: Rows elsewhere that are read to weigh the columns.
+_ENOUGH_ROWS = 20_000
 
 
 class FitInputs(NamedTuple):
@@ -133,6 +137,16 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.history_ = result.history
         self.gram_root_ = gram_root(self.components_.T)
 
+    def _keep_projection(self, X: Data | OutOfCore) -> None:
+        """Keep the weights of the columns and the map onto the parts, where the codes need them."""
+        if self.output in ("projection", "mixed"):
+            rows = X[np.arange(min(X.shape[0], _ENOUGH_ROWS))] if isinstance(X, OutOfCore) else X
+            self._project(usual_weights(rows))
+
+    def _project(self, weights: Array | None) -> None:
+        self.column_weights_ = weights
+        self.projection_ = projection(self.components_.T, weights)
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state with plain values only, so that skops can keep it as well as pickle."""
         state = super().__getstate__()
@@ -150,7 +164,11 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _codes(self, X: Data) -> Array:
         """`transform` on trusted data in memory."""
+        if self.output == "projection":
+            return np.asarray(X @ self.projection_, dtype=X.dtype)
         H = self._coefficients(X)
+        if self.output == "mixed":
+            return np.asarray(mixed_codes(X @ self.projection_, H), dtype=X.dtype)
         Z = H @ self.gram_root_ if self.output == "gram" else H
         return np.asarray(Z, dtype=X.dtype)
 
@@ -160,7 +178,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
+        return int(self.components_.shape[0]) * (2 if self.output == "mixed" else 1)
 
     def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Express samples in the learned parts; labels never enter.
@@ -175,8 +193,10 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Returns
         -------
         (n, r) array
-            Z (eq. 5) with ``output="gram"``, H with ``output="coefficients"``. A row depends on
-            its own sample alone. With ``out`` it is a memory map of that file.
+            Z (eq. 5) with ``output="gram"``, H with ``output="coefficients"``, the weighted row in
+            a basis of the parts' span with ``output="projection"``; with ``output="mixed"`` (n, 2r)
+            that, of length 1, beside the roots of the parts' shares. A row depends on its own
+            sample alone. With ``out`` it is a memory map of that file.
         """
         if is_dask(X):
             return mapped_lazily(self._transformed, X, out)
@@ -196,7 +216,9 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         X : (n, r) array
-            What `transform` returns; Z is turned back into H by the pseudo-inverse.
+            What `transform` returns; Z is turned back into H by the pseudo-inverse, and a
+            projection into the point of the parts' span that it stands for. Mixed codes have lost
+            the size of a sample and cannot be turned back.
 
         Returns
         -------
@@ -206,7 +228,16 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         X = check_array(X, dtype=DTYPES)
         if X.shape[1] != self._n_features_out:
             raise ValueError(f"X has {X.shape[1]} columns, expected {self._n_features_out}.")
-        H = X @ np.linalg.pinv(self.gram_root_, hermitian=True) if self.output == "gram" else X
+        if self.output == "mixed":
+            raise ValueError(
+                'Codes with output="mixed" have lost the size of the samples, so these cannot be '
+                "rebuilt; use another output."
+            )
+        H = X
+        if self.output == "gram":
+            H = X @ np.linalg.pinv(self.gram_root_, hermitian=True)
+        elif self.output == "projection":
+            H = X @ np.linalg.pinv(self.components_ @ self.projection_)
         return np.asarray(H @ self.components_, dtype=X.dtype)
 
     def __sklearn_tags__(self) -> Any:

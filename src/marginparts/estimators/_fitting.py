@@ -20,10 +20,13 @@ from marginparts.selection import (
     LAM_GRID,
     LAM_GRID_SEVERAL,
     LAM_GRID_UNSCALED,
+    TAUGHT_DEFAULT,
     CandidateGrid,
     Choice,
+    Classroom,
     Comparison,
     choose,
+    choose_taught,
     usual_ranks,
 )
 from marginparts.solve.factorize import check_init
@@ -34,6 +37,9 @@ from marginparts.validation import check_count, check_nonnegative, check_positiv
 
 if TYPE_CHECKING:
     from marginparts.estimators.classifier import NMFAlphaClassifier
+
+#: With at most this many labels a class on average, teachers help where nothing is said.
+FEW_A_CLASS = 50
 
 #: How a value of each parameter that may be chosen is checked.
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
@@ -54,6 +60,7 @@ class Fitted(NamedTuple):
     thresholds: Array
     calibration: Calibration | None
     n_labeled: int
+    teachers: dict[str, float]
 
 
 def fit_classifier(
@@ -67,13 +74,15 @@ def fit_classifier(
     # wrong parameters are refused before the data is read
     given = _given(model, several=several)
     comparison = Comparison(model.scoring, model.thresholds, model.rehearse, n_splits)
-    recipe = _recipe(model)
+    _recipe(model, taught=model.pseudo == "teachers")
     X = check_training_data(model, X)
     labels = model._check_labels(y, X.shape[0])
+    taught = _is_taught(model, labels)
+    recipe = _recipe(model, taught=taught)
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
     ranks = _ranks(model.n_components, labels, X.shape, several=several)
-    grid = _grid(given, ranks, labels, scale=model.scale)
+    grid = _grid(given, ranks, labels, scale=model.scale, taught=taught)
     for rank in ranks:
         check_init(model.init, X, rank)
     told = {
@@ -81,25 +90,50 @@ def fit_classifier(
         **{name: getattr(model, name) for name in ("scoring", "thresholds", "rehearse")},
     }  # fmt: skip
     with prepared(model, X, labels, max(ranks), told) as ready:
-        choice = choose(
-            ready.X, labels, grid, recipe, comparison, ready.seed, callback=model.callback,
-            logbook=ready.logbook,
-        )  # fmt: skip
-        return _fit_best(model, choice, recipe, labels, ready)
+        room = None
+        if taught:
+            room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed)
+            choice = choose_taught(room, grid, recipe, comparison, ready.seed, model.callback)
+        else:
+            choice = choose(
+                ready.X, labels, grid, recipe, comparison, ready.seed, callback=model.callback,
+                logbook=ready.logbook,
+            )  # fmt: skip
+        return _fit_best(model, choice, recipe, labels, ready, room)
 
 
-def _recipe(model: NMFAlphaClassifier) -> Recipe:
+def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
+    """Whether teachers label what is unlabeled: when asked to, or when labels are few."""
+    if model.pseudo == "teachers" and labels.multilabel:
+        raise ValueError(
+            "pseudo='teachers' needs one label a sample, and y has several; set pseudo='auto'."
+        )
+    if model.pseudo != "auto" or labels.multilabel:
+        return bool(model.pseudo == "teachers")
+    n_labeled = int(labels.labeled.sum())
+    return n_labeled < len(labels.codes) and n_labeled <= FEW_A_CLASS * len(labels.classes)
+
+
+def _recipe(model: NMFAlphaClassifier, *, taught: bool) -> Recipe:
     """Return the parameters as a recipe, or refuse what makes no sense.
 
-    The choice fills in what may be chosen (`Recipe.tuned`).
+    The choice fills in what may be chosen (`Recipe.tuned`). Where there are teachers, they give the
+    labels and what the SVMs behind the directions see.
     """
+    features, pseudo, output = model.features, model.pseudo, model.output
+    if taught:
+        features, pseudo = None, None
+    elif pseudo == "auto":
+        pseudo = "svm"
+    if output == "auto":
+        output = "mixed" if taught else "gram"
     return Recipe(
         DirectionSpec(
-            model.directions, model.multiclass, model.features, model.pseudo, scale=model.scale,
+            model.directions, model.multiclass, features, pseudo, scale=model.scale,
             class_weight=model.class_weight,
         ),
         RunSpec(model.init, model.solver, model.max_iter, model.tol, model.backend),
-        MapSpec(output=model.output),
+        MapSpec(output=output),
         HeadSpec(class_weight=model.class_weight),
     )  # fmt: skip
 
@@ -136,11 +170,18 @@ def _distinct(name: str, values: list[Any]) -> tuple[Any, ...]:
 
 
 def _grid(
-    given: dict[str, tuple[Any, ...]], ranks: tuple[int, ...], labels: Labels, *, scale: bool
+    given: dict[str, tuple[Any, ...]],
+    ranks: tuple[int, ...],
+    labels: Labels,
+    *,
+    scale: bool,
+    taught: bool,
 ) -> CandidateGrid:
     """Return the candidates given, and the usual ones for what is left open."""
     usual: dict[str, Any] = {"direction_C": DIRECTION_GRID_UNSCALED}
-    if scale:
+    if taught:  # few labels, few choices
+        usual = {name: (value,) for name, value in TAUGHT_DEFAULT._asdict().items()}
+    elif scale:
         usual["lam"] = LAM_GRID_SEVERAL if labels.multilabel else LAM_GRID
     else:  # nothing is known of the units
         usual.update(lam=LAM_GRID_UNSCALED, C=C_GRID_UNSCALED)
@@ -148,20 +189,33 @@ def _grid(
 
 
 def _fit_best(
-    model: NMFAlphaClassifier, choice: Choice, recipe: Recipe, labels: Labels, ready: FitInputs
+    model: NMFAlphaClassifier,
+    choice: Choice,
+    recipe: Recipe,
+    labels: Labels,
+    ready: FitInputs,
+    room: Classroom | None,
 ) -> Fitted:
-    """Fit what was chosen to all samples."""
+    """Fit what was chosen to all samples, with what teachers say of them where there are any."""
     n_components, lam, map_iter, normalize, C, direction_C = choice.best
     recipe = recipe.tuned(direction_C=direction_C, map_iter=map_iter, C=C, normalize=normalize)
     parts = NMFAlpha._of(
         recipe, n_components, lam, random_state=ready.seed, callback=model.callback
     )
-    parts._fit_trusted(ready.X, labels, recipe, ready.seed, ready.logbook)
     known = np.flatnonzero(labels.labeled)
-    head = fit_head(
-        parts._codes(ready.X[known]), labels.take(known), recipe.head.C,
-        normalize=bool(recipe.head.normalize), class_weight=recipe.head.class_weight,
-    )  # fmt: skip
+    how: Any = {
+        "normalize": bool(recipe.head.normalize), "class_weight": recipe.head.class_weight
+    }  # fmt: skip
+    if room is None:
+        parts._fit_trusted(ready.X, labels, recipe, ready.seed, ready.logbook)
+        codes = parts._codes(ready.X[known])
+        head = fit_head(codes, labels.take(known), recipe.head.C, **how)
+    else:
+        found = room.all_directions(ready.X, recipe, ready.seed)
+        parts._fit_trusted(ready.X, None, recipe, ready.seed, ready.logbook, found)
+        parts.classes_ = labels.classes
+        parts._project(room.weights)
+        head = room.head(parts._codes(room.X), room.lesson, recipe.head.C, **how)
     thresholds: Array = np.zeros(len(head.intercept))
     calibration = None
     if choice.held_out is not None:
@@ -173,4 +227,5 @@ def _fit_best(
             # the hyperplanes are moved by the thresholds, so that a value above 0 is a yes
             head = head._replace(intercept=head.intercept - thresholds)
         calibration = calibrate(values - thresholds, truth)
-    return Fitted(choice, parts, head, thresholds, calibration, len(known))
+    teachers = {} if room is None else room.lesson.teachers
+    return Fitted(choice, parts, head, thresholds, calibration, len(known), teachers)

@@ -95,6 +95,7 @@ class _SquaredLossParts(PartsTransformer):
             if not isinstance(self.init, str):
                 V = V * V.dtype.type(1 / self._scale)
             self._fit_trusted(ready, labels, H, V)
+        self._keep_projection(X)
 
     def _fit_trusted(self, ready: FitInputs, labels: Labels, H: Array, V: Array) -> None:
         """`fit` on checked data from a start (H, V)."""
@@ -138,7 +139,7 @@ class SemiSupervisedNMF(_SquaredLossParts):
     tol : float
     map_iter : int or None
         Updates of H in `transform`, from a flat start; None for as many as it takes.
-    output : {"gram", "coefficients"}
+    output : {"gram", "coefficients", "projection", "mixed"}
         Z (eq. 5) or H.
     backend : {"auto", "numba", "torch", "reference"} or Backend
     random_state : int, RandomState or None
@@ -242,7 +243,7 @@ class ConstrainedNMF(_SquaredLossParts):
     tol : float
     map_iter : int or None
         Updates of H in `transform`, from a flat start; None for as many as it takes.
-    output : {"gram", "coefficients"}
+    output : {"gram", "coefficients", "projection", "mixed"}
         Z (eq. 5) or H.
     backend : {"auto", "numba", "torch", "reference"} or Backend
     random_state : int, RandomState or None

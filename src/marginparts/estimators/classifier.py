@@ -67,8 +67,10 @@ class NMFAlphaClassifier(
         Cost of the final SVM, on codes of length 1 (on average, without ``normalize``).
     map_iter : int, None or "auto"
         Updates of H that map a sample into the parts; None goes on to the optimum.
-    output : {"gram", "coefficients"}
-        The codes that the SVM sees and `transform` returns: Z (eq. 5), or H.
+    output : {"auto", "gram", "coefficients", "projection", "mixed"}
+        The codes that the SVM sees and `transform` returns: Z (eq. 5), H, the projection onto the
+        parts, or (r more columns) that beside the roots of the parts' shares. ``"auto"`` is
+        ``"mixed"`` where there are teachers, else ``"gram"``.
     normalize : bool or "auto"
         Whether the SVM sees each code with length 1, or all codes scaled alike.
     class_weight : None, "balanced" or dict
@@ -95,8 +97,13 @@ class NMFAlphaClassifier(
     features : {None, "hellinger"}
         What the classifiers behind the directions see: X itself, or the square roots of X in rows
         of length 1, which suits counts and needs no care for units.
-    pseudo : {None, "svm", "tsvm"}
-        Let the surest unlabeled samples take part in the directions too.
+    pseudo : {"auto", "teachers", None, "svm", "tsvm"}
+        Let unlabeled samples take part with labels that are guessed. ``"teachers"`` lets several
+        classifiers guess, weighed by what they say of hidden labels (`marginparts.teaching`); the
+        directions and the final SVM then learn from all samples, and what is left at ``"auto"``
+        takes one value that is good on average. ``"svm"`` and ``"tsvm"`` let the surest half that
+        one classifier guesses take part in the directions. ``"auto"`` has teachers when there are
+        at most 50 labels a class, and ``"svm"`` otherwise or where samples have several labels.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
@@ -140,6 +147,8 @@ class NMFAlphaClassifier(
     coef_ : (p, r) array
         Hyperplanes over the parts' codes.
     intercept_ : (p,) array
+    teachers_ : dict
+        The share of each teacher in the guessed labels; empty without them.
     head_ : Head
         The final SVM: coefficients, intercepts and how codes are scaled.
     n_iter_ : int
@@ -160,13 +169,13 @@ class NMFAlphaClassifier(
 
     def __init__(
         self,
-        n_components: int = 32,
+        n_components: int = 64,
         *,
         lam: float | str = "auto",
         C: float | str = "auto",
         map_iter: int | str | None = "auto",
         normalize: bool | str = "auto",
-        output: str = "gram",
+        output: str = "auto",
         class_weight: ClassWeight = None,
         scoring: str | None = None,
         thresholds: str | None = "auto",
@@ -176,7 +185,7 @@ class NMFAlphaClassifier(
         direction_C: float | str = 1.0,
         scale: bool = True,
         features: str | None = "hellinger",
-        pseudo: str | None = "svm",
+        pseudo: str | None = "auto",
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -265,6 +274,7 @@ class NMFAlphaClassifier(
         self.n_iter_ = fitted.parts.n_iter_
         self.thresholds_, self.calibration_ = fitted.thresholds, fitted.calibration
         self.coef_, self.intercept_ = fitted.head.coef, fitted.head.intercept
+        self.teachers_ = fitted.teachers
 
     @property
     def selection_(self) -> dict[Setting, list[float]]:
@@ -288,7 +298,7 @@ class NMFAlphaClassifier(
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.parts_.components_.shape[0])
+        return self.parts_._n_features_out
 
     def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Return Z (n, r): the samples expressed in the parts, see `NMFAlpha.transform`."""

@@ -25,7 +25,7 @@ from marginparts._types import (
 from marginparts.backends import Backend
 from marginparts.backends.base import column_sums
 from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.directions import DirectionSpec, DualSource, find_directions
+from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import PartsTransformer, check_training_data, prepared
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
@@ -80,7 +80,7 @@ class NMFAlpha(PartsTransformer):
     map_iter : int or None
         Updates of H in `transform`, from a flat start. Few regularize the map and are usually
         better for classification; None goes on to the optimum.
-    output : {"gram", "coefficients"}
+    output : {"gram", "coefficients", "projection", "mixed"}
         What `transform` returns: Z, which keeps inner products (eq. 5), or the nonnegative H.
     backend : {"auto", "numba", "torch", "reference"} or Backend
         Where the kernels run.
@@ -225,10 +225,15 @@ class NMFAlpha(PartsTransformer):
         recipe: Recipe,
         seed: int,
         logbook: Logbook | None,
+        found: Directions | None = None,
     ) -> NMFAlpha:
-        """`fit` on checked data and labels, with a recipe that says the same as the parameters."""
+        """`fit` on checked data and labels, with a recipe that says the same as the parameters.
+
+        Directions that were found already are taken as they are.
+        """
         self.n_features_in_ = X.shape[1]
-        found = None if labels is None else find_directions(X, labels, recipe.directions, seed)
+        if found is None and labels is not None:
+            found = find_directions(X, labels, recipe.directions, seed)
         self.directions_ = None if found is None else found.S
         ((_, result),) = recipe.parts(
             X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
@@ -236,6 +241,7 @@ class NMFAlpha(PartsTransformer):
         )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result)
+        self._keep_projection(X)
         self._keep_margins(X, result, () if found is None else found.names)
         return self
 

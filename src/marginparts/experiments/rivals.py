@@ -21,7 +21,7 @@ from marginparts.experiments.preprocessing import preprocess
 from marginparts.experiments.protocol import Records, Scored, Trial
 from marginparts.rivals.contest import taught_heads
 from marginparts.rivals.label_spreading import Neighbors, find_neighbors, spread_values
-from marginparts.rivals.naive_bayes import naive_bayes_values
+from marginparts.teaching.naive_bayes import naive_bayes_values
 
 #: What an unlabeled row may count for naive Bayes, and what is added to every count.
 EM_WEIGHTS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)

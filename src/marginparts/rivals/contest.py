@@ -22,10 +22,10 @@ from marginparts.backends import work_of
 from marginparts.directions import with_surest
 from marginparts.labels import Labels
 from marginparts.rivals.label_spreading import find_neighbors, spread_values
-from marginparts.rivals.naive_bayes import naive_bayes_values
 from marginparts.selection.folds import Fold
 from marginparts.svm.head import Head, fit_head
 from marginparts.svm.transductive import transductive_weights
+from marginparts.teaching.naive_bayes import naive_bayes_values
 from marginparts.weighting import has_unit_rows, idf_of, weighted_rows
 
 #: What is tried: costs, dimensions, what unlabeled rows count, what is added to counts, the share

@@ -22,6 +22,7 @@ from marginparts.selection._choice import (
     usual_ranks,
 )
 from marginparts.selection._race import Comparison, choose
+from marginparts.selection._taught import TAUGHT_DEFAULT, Classroom, choose_taught
 from marginparts.selection.folds import enough_rows
 
 __all__ = [
@@ -34,13 +35,16 @@ __all__ = [
     "LAM_GRID_UNSCALED",
     "MAP_GRID",
     "NORMALIZE_GRID",
+    "TAUGHT_DEFAULT",
     "CandidateGrid",
     "Choice",
+    "Classroom",
     "Comparison",
     "HeldOut",
     "Setting",
     "best_of",
     "choose",
+    "choose_taught",
     "codes_by_map",
     "default_for",
     "enough_rows",

@@ -16,13 +16,16 @@ from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
 from marginparts.backends import Backend, get_backend, work_of
-from marginparts.backends.base import column_sums, inverse_or_zero
+from marginparts.backends.base import column_sums, inverse_or_zero, safe_ratio
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import Rows
 from marginparts.solve.loop import WARM_UP, minimize
 
 #: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
 _CHUNK = 1 << 23
+
+#: Eigenvalues of a Gram matrix that count as zero, beside the largest.
+_DEPENDENT = 1e-10
 
 #: Powers of two within which data is taken as it is.
 _EXTREME = 30
@@ -100,6 +103,46 @@ def gram_root(V: Array) -> Array:
     values, vectors = np.linalg.eigh(V.T @ V)
     # rounding can push the eigenvalues of dependent parts below zero
     return np.asarray((vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T)
+
+
+def projection(V: Array, weights: Array | None = None) -> Array:
+    """Return the matrix (d, r) that maps rows onto the span of the parts: ``Z = X @ projection``.
+
+    With ``W = diag(weights) V`` and the orthonormal basis ``P = W (W'W)^(-1/2)`` of its span it is
+    ``diag(weights) P``: weighted rows in that basis. What a hyperplane says is kept exactly if its
+    weight vector lies in the span, whatever the row is.
+
+    Parameters
+    ----------
+    V : (d, r)
+    weights : (d,) array or None
+
+    Returns
+    -------
+    (d, r) array, in float64
+    """
+    V = V.astype(np.float64, copy=False)
+    scale = np.ones(len(V)) if weights is None else weights.astype(np.float64)
+    W = scale[:, None] * V
+    return np.asarray(scale[:, None] * (W @ inverse_root(W.T @ W)))
+
+
+def inverse_root(gram: Array) -> Array:
+    """Return the symmetric inverse square root of a Gram matrix, zero where parts are dependent."""
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > _DEPENDENT * values.max(initial=0)
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T)
+
+
+def mixed_codes(linear: Array, H: Array) -> Array:
+    """Return unit rows of a projection (n, r) beside the roots of the parts' shares (n, r).
+
+    The first keep what is said by words, the second (Hellinger's) by which parts are there at all;
+    they count half as much.
+    """
+    shares = safe_ratio(H, H.sum(axis=1, keepdims=True))
+    lengths = row_norms(linear)[:, None]
+    return np.hstack([safe_ratio(linear, lengths), 0.5 * np.sqrt(shares)])
 
 
 def extreme_scale(X: Rows) -> float:

@@ -63,6 +63,7 @@ def fit_head(
     *,
     normalize: bool = True,
     class_weight: ClassWeight = None,
+    weights: Array | None = None,
     seed: int = 0,
 ) -> Head:
     """Train on the rows whose labels are known.
@@ -78,6 +79,8 @@ def fit_head(
         Give every row length 1, or else only all rows together (root mean square).
     class_weight : None, "balanced" or dict
         How much the samples of each class count.
+    weights : (n,) array or None
+        How much each row counts besides.
     seed : int
 
     Returns
@@ -86,6 +89,7 @@ def fit_head(
     """
     known = np.flatnonzero(labels.labeled)
     Z, labels = Z[known], labels.take(known)
+    counts = np.ones(len(known)) if weights is None else weights[known]
     size = None
     if not normalize:
         size = float(np.sqrt(np.mean(row_norms(Z.astype(np.float64), squared=True)))) or 1.0
@@ -100,7 +104,7 @@ def fit_head(
             w[-1] = task.signs[0] if len(task.signs) else -1.0
             continue
         some = rows if len(task.rows) == rows.shape[0] else rows[task.rows]
-        cost = C * task_weights(task, labels, class_weight)
+        cost = C * task_weights(task, labels, class_weight) * counts[task.rows]
         solve = squared_hinge_weights if newton else partial(_liblinear_weights, seed=seed)
         w[:] = solve(some, task.signs, cost)
     head = Head(np.ascontiguousarray(W[:, :-1]), np.ascontiguousarray(W[:, -1]), size)

@@ -1,0 +1,189 @@
+"""Choosing, and judging what is chosen, where teachers label what is unlabeled.
+
+With few labels there is little to choose by: what is left open takes one value that is good on
+average, so as a rule a single candidate is tried. Hidden labels are then predicted to say what the
+model is worth, and for thresholds and probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginparts._types import Array, Callback, Data, Progress
+from marginparts.directions import Directions, Whole, find_directions
+from marginparts.labels import ClassWeight, Labels
+from marginparts.recipe import Recipe, codes_by_map
+from marginparts.rows.base import OutOfCore
+from marginparts.selection._choice import CandidateGrid, Choice, HeldOut, Setting, best_of
+from marginparts.selection._choice import honest_scores as honest_scores_of
+from marginparts.selection._race import Comparison
+from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
+from marginparts.svm.head import Head, fit_head
+from marginparts.teaching import Lesson, Views, lessons_of, views_of
+from marginparts.weighting import usual_weights
+
+#: What is taken where nothing is said: good on average over the development collections.
+TAUGHT_DEFAULT = Setting(n_components=64, lam=10.0, map_iter=40, normalize=True, C=4.0)
+
+
+@dataclass(frozen=True)
+class Classroom:
+    """The rows that teachers see (all labeled ones and enough others), and what they say of them.
+
+    Attributes
+    ----------
+    rows : (m,) int array
+        Which rows of the data these are.
+    X : (m, d) array or CSR array
+    weights : (d,) array or None
+        Of the columns.
+    views : Views
+    folds : list of Fold
+        Over the m rows.
+    lesson : Lesson
+        With all labels.
+    without : list of Lesson
+        Without those of each fold.
+    """
+
+    rows: NDArray[np.intp]
+    X: Data
+    weights: Array | None
+    views: Views
+    folds: list[Fold]
+    lesson: Lesson
+    without: list[Lesson]
+
+    @classmethod
+    def of(
+        cls, X: Data | OutOfCore, labels: Labels, recipe: Recipe, comparison: Comparison, seed: int
+    ) -> Classroom:
+        """Let the teachers learn; each is judged on labels that were hidden from it."""
+        rows = enough_rows(labels, seed)
+        few, known = X[rows], labels.take(rows)
+        weights = usual_weights(few)
+        folds = folds_of(
+            enough_labels(known, seed), seed, comparison.n_splits,
+            class_weight=recipe.head.class_weight, scoring=comparison.scoring,
+        )  # fmt: skip
+        views = views_of(few, weights, seed)
+        lesson, without = lessons_of(views, known, [fold.hidden for fold in folds])
+        return cls(rows, few, weights, views, folds, lesson, without)
+
+    def directions(
+        self, lesson: Lesson, recipe: Recipe, seed: int, whole: Whole | None = None
+    ) -> Directions:
+        """Return the margin components of SVMs that learn from a lesson, over these rows."""
+        return find_directions(
+            self.X, lesson.labels, recipe.directions, seed, features=self.views.inputs,
+            whole=whole, weights=lesson.weights,
+        )  # fmt: skip
+
+    def all_directions(self, X: Data | OutOfCore, recipe: Recipe, seed: int) -> Directions:
+        """Return those of the lesson with all labels, for all rows of the data."""
+        # rows of the inputs have length 1
+        few = len(self.rows) < X.shape[0]
+        whole = Whole(float(X.sum(dtype=np.float64)), 1.0) if few else None
+        found = self.directions(self.lesson, recipe, seed, whole)
+        return found.spread_over(self.rows, X.shape[0])
+
+    def head(
+        self, Z: Array, lesson: Lesson, C: float, *, normalize: bool, class_weight: ClassWeight
+    ) -> Head:
+        """Train the last SVM on the codes (m, r) of these rows."""
+        return fit_head(
+            Z, lesson.labels, C, normalize=normalize, class_weight=class_weight,
+            weights=lesson.weights,
+        )  # fmt: skip
+
+
+def choose_taught(
+    room: Classroom,
+    grid: CandidateGrid,
+    recipe: Recipe,
+    comparison: Comparison,
+    seed: int,
+    callback: Callback | None = None,
+) -> Choice:
+    """Choose among candidates on hidden labels; with a single one, say what it is worth.
+
+    The callback is called with a `Progress`; a true answer ends the trials, and what was tried
+    until then decides.
+    """
+    fallback = grid.fallback(TAUGHT_DEFAULT)
+    alone = all(len(candidates) == 1 for candidates in grid)
+    if not room.folds or (alone and not comparison.rehearse):
+        return Choice(fallback, {})
+    trials = _Trials(len(room.folds), callback)
+    said: dict[Setting, list[Array]] = {}
+    for fold, lesson in zip(room.folds, room.without, strict=True):
+        found = list(_answers(room, fold, lesson, grid, recipe, seed, trials))
+        if trials.stopped:
+            break
+        for setting, values in found:
+            said.setdefault(setting, []).append(values)
+        trials.done += 1
+    if not said:
+        return Choice(fallback, {})
+    folds = room.folds[: trials.done]
+    scores = {
+        setting: [fold.quality(values) for fold, values in zip(folds, own, strict=True)]
+        for setting, own in said.items()
+    }
+
+    def pick(some: Iterable[int]) -> Setting:
+        return best_of({s: [own[k] for k in some] for s, own in scores.items()}, TAUGHT_DEFAULT)
+
+    best = pick(range(len(folds)))
+    hidden = room.rows[np.concatenate([fold.hidden for fold in folds])]
+    honest = honest_scores_of(folds, pick, lambda setting, k: said[setting][k])
+    return Choice(best, scores, HeldOut(hidden, np.concatenate(said[best])), honest)
+
+
+def _answers(
+    room: Classroom,
+    fold: Fold,
+    lesson: Lesson,
+    grid: CandidateGrid,
+    recipe: Recipe,
+    seed: int,
+    trials: _Trials,
+) -> Iterable[tuple[Setting, Array]]:
+    """Yield what each candidate says of the hidden labels of a fold: decision values."""
+    for cost, rank in product(grid.direction_C, grid.n_components):
+        aimed = replace(recipe, directions=replace(recipe.directions, C=cost))
+        S = room.directions(lesson, aimed, seed).S
+        for lam, result in recipe.parts(
+            room.X, None, S, rank, grid.lam, seed, callback=trials.watch
+        ):
+            codes = codes_by_map(
+                room.X, result.V, grid.map_iter, recipe.run.backend, recipe.map.output,
+                room.weights,
+            )  # fmt: skip
+            for (map_iter, Z), normalize, C in product(codes.items(), grid.normalize, grid.C):
+                head = room.head(
+                    Z, lesson, C, normalize=normalize, class_weight=recipe.head.class_weight
+                )
+                setting = Setting(rank, lam, map_iter, normalize, C, cost)
+                yield setting, head.values(Z[fold.hidden])
+
+
+class _Trials:
+    """How many folds are done, and whether the caller has had enough."""
+
+    def __init__(self, total: int, callback: Callback | None) -> None:
+        self.total, self.done, self.stopped = total, 0, False
+        self._callback = callback
+
+    def watch(self, progress: Progress) -> Any:
+        """Pass on how a factorization fares."""
+        if self._callback is not None:
+            told = progress._replace(iteration=self.done, max_iter=self.total, stage="choosing")
+            self.stopped = bool(self._callback(told)) or self.stopped
+        return self.stopped

@@ -1,0 +1,12 @@
+"""Teachers: what the unlabeled rows are believed to be, by classifiers that have seen them.
+
+With a few labels a class, the dual coefficients of an SVM are mostly noise. Teachers learn from all
+rows and from the labels that are known; each is scored on labels that were hidden from it, and what
+they say together is weighed by that. The margin components and the last SVM then learn from all
+rows: from known labels, and from the teachers' in proportion to how sure they are.
+"""
+
+from marginparts.teaching.lesson import Lesson, lessons_of
+from marginparts.teaching.views import Views, views_of
+
+__all__ = ["Lesson", "Views", "lessons_of", "views_of"]

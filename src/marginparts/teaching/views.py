@@ -1,0 +1,81 @@
+"""The rows as the teachers see them: weighted, in few dimensions, and with their neighbors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import randomized_svd
+
+from marginparts._types import Array, Data
+from marginparts.weighting import weighted_rows
+
+#: Dimensions of the latent space, and the leading ones in which neighbors are sought.
+_DIMENSIONS, _NEAR = 200, 100
+
+#: Neighbors of a row, itself not counted.
+_NEIGHBORS = 10
+
+
+class Views(NamedTuple):
+    """All rows in three views.
+
+    Attributes
+    ----------
+    inputs : (n, d) CSR array
+        Rows of length 1, columns weighted (`usual_weights`).
+    latent : (n, q) array
+        The same in their leading singular directions, again of length 1.
+    graph : (n, n) CSR array
+        Each row and its nearest ones in that space, symmetric; weights are cosines, scaled so that
+        the largest eigenvalue is 1.
+    counts : (n, d) CSR array or None
+        The rows in units of their smallest entry, for sparse data: near to counts, however these
+        were weighted.
+    """
+
+    inputs: sp.csr_array
+    latent: Array
+    graph: sp.csr_array
+    counts: sp.csr_array | None
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows have few entries, as texts do."""
+        return self.counts is not None
+
+
+def views_of(X: Data, weights: Array | None, seed: int) -> Views:
+    """Return the views of trusted rows (n, d) whose columns have weights (d,), None for none."""
+    counts = None if weights is None else _in_smallest_units(sp.csr_array(X))
+    ones = np.ones(X.shape[1], dtype=X.dtype)
+    inputs = sp.csr_array(weighted_rows(sp.csr_array(X), ones if weights is None else weights))
+    rank = max(1, min(_DIMENSIONS, min(X.shape) - 1))
+    _, _, axes = randomized_svd(inputs, rank, n_iter=4, random_state=seed)
+    latent = np.asarray(inputs @ axes.T, dtype=np.float64)
+    graph = _neighbor_graph(normalize(latent[:, :_NEAR]))
+    return Views(inputs, normalize(latent), graph, counts)
+
+
+def _neighbor_graph(Z: Array) -> sp.csr_array:
+    """Return the graph of the nearest rows of Z (n, q), whose rows have length 1."""
+    # its module is slow to import, and only this needs it
+    from sklearn.neighbors import kneighbors_graph
+
+    k = min(_NEIGHBORS, len(Z) - 1)
+    near = sp.csr_array(kneighbors_graph(Z, k, mode="distance"))
+    near.data = np.maximum(1 - near.data**2 / 2, 0) + 1e-6  # cosines
+    graph = near.maximum(near.T)
+    scale = sp.diags_array(1 / np.sqrt(np.asarray(graph.sum(axis=1)).ravel()))
+    return sp.csr_array(scale @ graph @ scale)
+
+
+def _in_smallest_units(X: sp.csr_array) -> sp.csr_array:
+    """Divide each row by its smallest entry."""
+    full = np.diff(X.indptr) > 0
+    smallest = np.ones(X.shape[0])
+    smallest[full] = np.minimum.reduceat(X.data, X.indptr[:-1][full])
+    data = X.data / np.repeat(smallest, np.diff(X.indptr))
+    return sp.csr_array((data, X.indices, X.indptr), shape=X.shape)

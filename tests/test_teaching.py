@@ -1,0 +1,228 @@
+"""Teachers: what is believed of unlabeled rows, and what is made of it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_blobs
+
+from marginparts import NMFAlpha, NMFAlphaClassifier
+from marginparts.app.explanation import contributions
+from marginparts.datasets import load_digits_49, load_docstrings
+from marginparts.labels import Labels, encode_labels
+from marginparts.solve.map import projection
+from marginparts.teaching import lessons_of, views_of
+from marginparts.teaching.lesson import TAUGHT_WEIGHT, all_values
+from marginparts.teaching.transduction import (
+    balanced,
+    class_shares,
+    least_squares_values,
+    logistic_values,
+)
+from marginparts.weighting import idf_of, l2_log, log, usual_weights, weighted_rows
+
+
+def _clouds(n=300, seed=0):
+    Z, y = make_blobs(n, 6, centers=3, cluster_std=1.0, random_state=seed)
+    return Z - Z.min(), y
+
+
+def _few(y, k, seed=0):
+    """Keep k labels of each class."""
+    codes = np.full(len(y), -1)
+    rng = np.random.default_rng(seed)
+    for c in np.unique(y):
+        rows = rng.permutation(np.flatnonzero(y == c))[:k]
+        codes[rows] = c
+    return codes
+
+
+@pytest.fixture(scope="module")
+def texts():
+    docs = load_docstrings()
+    keep = np.isin(docs.target, (0, 2, 12, 15))
+    y = np.unique(docs.target[keep], return_inverse=True)[1]
+    return sp.csr_array(docs.data)[np.flatnonzero(keep)].astype(float), y
+
+
+def test_counts_are_weighted_and_images_are_not(texts):
+    counts, _ = texts
+    for rows in (counts, log(counts), l2_log(counts)):
+        np.testing.assert_allclose(usual_weights(rows), idf_of(counts))
+    weighted = weighted_rows(log(counts), idf_of(counts))
+    assert np.all(usual_weights(weighted) == 1)
+    assert usual_weights(load_digits_49().data) is None
+
+
+def test_weights_do_not_depend_on_how_rows_are_stored(texts):
+    rows = l2_log(texts[0])
+    np.testing.assert_array_equal(usual_weights(rows), usual_weights(rows.toarray()))
+
+
+@pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.5, 3.0, 1.0])])
+def test_a_hyperplane_in_the_span_is_kept_exactly(weights):
+    rng = np.random.default_rng(0)
+    V, X = rng.random((5, 3)), rng.random((20, 5))
+    scale = np.ones(5) if weights is None else weights
+    P = projection(V, weights)
+    w = scale * (V @ rng.normal(size=3))  # in the span of the weighted parts
+    basis = P / scale[:, None]
+    np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose((X @ P) @ (basis.T @ w), (X * scale) @ w, rtol=1e-10)
+
+
+def test_what_is_lost_is_bounded_by_what_lies_outside():
+    rng = np.random.default_rng(1)
+    V, X, w = rng.random((6, 2)), rng.random((30, 6)), rng.normal(size=6)
+    P = projection(V)
+    lost = np.abs(X @ w - (X @ P) @ (P.T @ w))
+    assert np.all(lost <= np.linalg.norm(w - P @ (P.T @ w)) * np.linalg.norm(X, axis=1) + 1e-12)
+
+
+def test_dependent_parts_span_the_same_space():
+    rng = np.random.default_rng(2)
+    V, X = rng.random((5, 2)), rng.random((4, 5))
+    both = np.hstack([V, V[:, :1]])
+    Z, W = X @ projection(V), X @ projection(both)
+    np.testing.assert_allclose(Z @ Z.T, W @ W.T, atol=1e-9)
+
+
+def test_a_projection_is_linear_and_can_be_turned_back():
+    X, y = load_digits_49().data, load_digits_49().target
+    parts = NMFAlpha(8, output="projection", max_iter=20, random_state=0).fit(X, y)
+    Z = parts.transform(X[:10])
+    np.testing.assert_allclose(
+        parts.transform(2 * X[:10] + X[10:20]), 2 * Z + parts.transform(X[10:20])
+    )
+    inside = parts.components_[:3] * 5
+    np.testing.assert_allclose(parts.inverse_transform(parts.transform(inside)), inside, atol=1e-8)
+
+
+def test_mixed_codes_do_not_know_the_size_of_a_sample():
+    X, y = load_digits_49().data, load_digits_49().target
+    parts = NMFAlpha(6, output="mixed", max_iter=20, random_state=0).fit(X, y)
+    Z = parts.transform(X[:20])
+    assert Z.shape == (20, 12)
+    assert parts.get_feature_names_out().shape == (12,)
+    np.testing.assert_allclose(np.linalg.norm(Z[:, :6], axis=1), 1)
+    np.testing.assert_allclose(np.linalg.norm(Z[:, 6:], axis=1), 0.5)
+    np.testing.assert_allclose(parts.transform(7 * X[:20]), Z, atol=1e-8)
+    with pytest.raises(ValueError, match="lost the size"):
+        parts.inverse_transform(Z)
+
+
+def test_shares_come_from_labels_unless_these_were_drawn_class_by_class():
+    assert class_shares(np.repeat([0, 1, 2], 5), 3) is None
+    shares = class_shares(np.array([0] * 8 + [1] * 2), 2)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[0] > 3 * shares[1]
+
+
+def test_balanced_answers_have_the_shares_on_average():
+    Q = np.random.default_rng(0).dirichlet(np.ones(3), 500)
+    shares = np.array([0.6, 0.3, 0.1])
+    B = balanced(Q, shares)
+    np.testing.assert_allclose(B.mean(axis=0), shares, atol=1e-3)
+    np.testing.assert_allclose(B.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("values", [least_squares_values, logistic_values])
+def test_unlabeled_clouds_are_found(values):
+    Z, y = _clouds()
+    answers = values(Z / np.linalg.norm(Z, axis=1, keepdims=True), _few(y, 2), 3).argmax(axis=1)
+    assert np.mean(answers == y) > 0.97
+
+
+def test_a_class_without_a_label_is_never_predicted(texts):
+    X, y = texts
+    codes = _few(y, 5)
+    codes[codes == 2] = -1
+    labels = Labels(np.arange(4), codes)
+    rows = l2_log(X)
+    for name, values in all_values(views_of(rows, usual_weights(rows), 0), labels).items():
+        assert not np.any(values.argmax(axis=1) == 2), name
+
+
+def test_known_labels_are_kept_and_count_most(texts):
+    X, y = texts
+    labels = encode_labels(_few(y, 5))
+    rows = l2_log(X)
+    hidden = [np.flatnonzero(labels.labeled)[::3]]
+    lesson, (without,) = lessons_of(views_of(rows, usual_weights(rows), 0), labels, hidden)
+    known = labels.labeled
+    np.testing.assert_array_equal(lesson.labels.codes[known], labels.codes[known])
+    assert np.all(lesson.weights[known] == 1)
+    assert np.all(lesson.weights[~known] <= TAUGHT_WEIGHT)
+    assert np.all(without.weights[hidden[0]] <= TAUGHT_WEIGHT)
+    assert sum(lesson.teachers.values()) == pytest.approx(1)
+    assert np.mean(lesson.labels.codes == y) > 0.7
+
+
+def test_hidden_labels_have_no_part_in_what_is_said_without_them(texts):
+    X, y = texts
+    codes = _few(y, 4)
+    labels = encode_labels(codes)
+    rows = l2_log(X)
+    views = views_of(rows, usual_weights(rows), 0)
+    hidden = np.flatnonzero(codes >= 0)[:4]
+    wrong = codes.copy()
+    wrong[hidden] = (wrong[hidden] + 1) % 4
+    (one,), (other,) = (
+        lessons_of(views, each, [hidden])[1] for each in (labels, encode_labels(wrong))
+    )
+    np.testing.assert_array_equal(one.labels.codes, other.labels.codes)
+    np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def test_few_labels_are_taught_and_many_are_not():
+    digits = load_digits_49()
+    few = np.where(np.arange(len(digits.target)) < 20, digits.target, -1)
+    model = NMFAlphaClassifier(8, max_iter=20, random_state=0, rehearse=False).fit(digits.data, few)
+    assert model.teachers_
+    assert model.parts_.output == "mixed"
+    given = {"lam": 3.0, "map_iter": 10, "C": 1.0, "normalize": True, "rehearse": False}
+    full = NMFAlphaClassifier(8, max_iter=10, **given).fit(digits.data, digits.target)
+    assert not full.teachers_
+    assert full.parts_.output == "gram"
+
+
+def test_teachers_beat_labels_alone(texts):
+    X, y = texts
+    rows, codes = l2_log(X), _few(y, 3)
+    scores = {
+        pseudo: NMFAlphaClassifier(16, pseudo=pseudo, random_state=0, max_iter=40, rehearse=False,
+                                   lam=10.0, map_iter=40, C=4.0, normalize=True)
+        .fit(rows, codes).score(rows, y)
+        for pseudo in ("teachers", None)
+    }  # fmt: skip
+    assert scores["teachers"] > scores[None] + 0.05
+
+
+def test_explanations_add_up_to_the_decision_values(texts):
+    X, y = texts
+    rows = sp.csr_array(l2_log(X))
+    for output in ("mixed", "projection", "coefficients"):
+        model = NMFAlphaClassifier(
+            8, output=output, pseudo="teachers", max_iter=10, rehearse=False, random_state=0
+        ).fit(rows, _few(y, 5))
+        some = rows[:12]
+        said = contributions(model, some, np.zeros(12, dtype=int)).sum(axis=1)
+        expected = model.decision_function(some)[:, 0] - model.intercept_[0]
+        np.testing.assert_allclose(np.asarray(said).ravel(), expected, atol=1e-6)
+
+
+def test_the_same_fit_from_sparse_and_dense_rows():
+    digits = load_digits_49()
+    y = np.where(np.arange(len(digits.target)) < 20, digits.target, -1)
+    dense, sparse = (
+        NMFAlphaClassifier(8, max_iter=15, random_state=0, rehearse=False).fit(X, y)
+        for X in (digits.data, sp.csr_array(digits.data))
+    )
+    np.testing.assert_array_equal(dense.predict(digits.data), sparse.predict(digits.data))
+
+
+def test_several_labels_have_no_teachers():
+    X = load_digits_49().data
+    Y = np.full((len(X), 2), -1)
+    Y[:30] = np.random.default_rng(0).integers(0, 2, (30, 2))
+    with pytest.raises(ValueError, match="one label a sample"):
+        NMFAlphaClassifier(4, pseudo="teachers").fit(X, Y)
