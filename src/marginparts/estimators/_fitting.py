@@ -38,8 +38,9 @@ from marginparts.validation import check_count, check_nonnegative, check_positiv
 if TYPE_CHECKING:
     from marginparts.estimators.classifier import NMFAlphaClassifier
 
-#: With at most this many labels a class on average, teachers help where nothing is said.
-FEW_A_CLASS = 50
+#: With a larger share of labeled samples there are no teachers unless they are asked for: labels can
+#: tell more than a fixed setting does.
+MANY_LABELED = 0.5
 
 #: How a value of each parameter that may be chosen is checked.
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
@@ -103,15 +104,14 @@ def fit_classifier(
 
 
 def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
-    """Whether teachers label what is unlabeled: when asked to, or when labels are few."""
+    """Whether teachers label what is unlabeled: when asked to, or when few have a label."""
     if model.pseudo == "teachers" and labels.multilabel:
         raise ValueError(
             "pseudo='teachers' needs one label a sample, and y has several; set pseudo='auto'."
         )
     if model.pseudo != "auto" or labels.multilabel:
         return bool(model.pseudo == "teachers")
-    n_labeled = int(labels.labeled.sum())
-    return n_labeled < len(labels.codes) and n_labeled <= FEW_A_CLASS * len(labels.classes)
+    return bool(np.mean(labels.labeled) <= MANY_LABELED)
 
 
 def _recipe(model: NMFAlphaClassifier, *, taught: bool) -> Recipe:

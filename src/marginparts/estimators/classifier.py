@@ -102,8 +102,8 @@ class NMFAlphaClassifier(
         classifiers guess, weighed by what they say of hidden labels (`marginparts.teaching`); the
         directions and the final SVM then learn from all samples, and what is left at ``"auto"``
         takes one value that is good on average. ``"svm"`` and ``"tsvm"`` let the surest half that
-        one classifier guesses take part in the directions. ``"auto"`` has teachers when there are
-        at most 50 labels a class, and ``"svm"`` otherwise or where samples have several labels.
+        one classifier guesses take part in the directions. ``"auto"`` has teachers unless more
+        than half of the samples are labeled, or have several labels: then it is ``"svm"``.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
