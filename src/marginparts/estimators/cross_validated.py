@@ -38,7 +38,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
     normalize : bool, sequence of bool or "auto"
         Whether the SVM sees each code with length 1.
     cv : int or None
-        Folds of the labeled samples; None is 5, or 3 when there are 200 labels or more.
+        Folds of the labeled samples; None is 5, or 3 for 200 labels or more and for large data.
     direction_C : float, sequence of float or "auto"
         Costs of the classifiers behind the directions to try.
     output, class_weight, scoring, thresholds, rehearse, scale

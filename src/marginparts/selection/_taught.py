@@ -24,6 +24,7 @@ from marginparts.selection._choice import CandidateGrid, Choice, HeldOut, Settin
 from marginparts.selection._choice import honest_scores as honest_scores_of
 from marginparts.selection._race import Comparison
 from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
+from marginparts.solve.start import thread_pools
 from marginparts.svm.head import Head, fit_head
 from marginparts.teaching import Lesson, Views, lessons_of, views_of
 from marginparts.weighting import usual_weights
@@ -97,10 +98,11 @@ class Classroom:
         self, Z: Array, lesson: Lesson, C: float, *, normalize: bool, class_weight: ClassWeight
     ) -> Head:
         """Train the last SVM on the codes (m, r) of these rows."""
-        return fit_head(
-            Z, lesson.labels, C, normalize=normalize, class_weight=class_weight,
-            weights=lesson.weights,
-        )  # fmt: skip
+        with thread_pools().limit(limits=1, user_api="blas"):  # for many small systems
+            return fit_head(
+                Z, lesson.labels, C, normalize=normalize, class_weight=class_weight,
+                weights=lesson.weights,
+            )  # fmt: skip
 
 
 def choose_taught(

@@ -13,8 +13,8 @@ from marginparts.labels import ClassWeight, Labels
 from marginparts.scores import quality
 from marginparts.svm.head import fit_head
 
-#: With more labels than this, three folds are enough.
-_MANY_LABELS = 200
+#: With more labels than this, three folds are enough; with more rows times classes they must be.
+_MANY_LABELS, _LARGE = 200, 60_000
 
 #: More labels than this are not needed to compare candidates.
 _ENOUGH_LABELS = 5_000
@@ -111,10 +111,13 @@ def folds_of(
 ) -> list[Fold]:
     """Return the folds on which candidates are compared; none when the labels are too few.
 
-    By default five, or three when there are many labels.
+    By default five, or three when there are many labels, or many rows and classes.
     """
     if n_splits is None:
-        n_splits = 5 if labels.labeled.sum() < _MANY_LABELS else 3
+        few = (
+            labels.labeled.sum() < _MANY_LABELS and len(labels.codes) * len(labels.classes) < _LARGE
+        )
+        n_splits = 5 if few else 3
     return [
         Fold(labels, labels.hide(hidden), hidden, class_weight, scoring)
         for hidden in labeled_folds(labels, n_splits, seed)

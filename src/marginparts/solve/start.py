@@ -33,7 +33,7 @@ _CHUNK = 1 << 22
 
 
 @cache
-def _thread_pools() -> ThreadpoolController:
+def thread_pools() -> ThreadpoolController:
     """Find the libraries with threads once: it takes longer than what they are needed for."""
     return ThreadpoolController()
 
@@ -234,7 +234,7 @@ def _class_centroids(X: Data, k: int, seed: int) -> list[Array]:
     X = X.astype(np.float64) / float(X.max() or 1)
     means = KMeans(k, n_init=1, max_iter=10, random_state=seed)
     # on one thread, since its sums depend on their number; duplicate samples are no news
-    with _thread_pools().limit(limits=1), warnings.catch_warnings():
+    with thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return list(means.fit(X).cluster_centers_)
 

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import softmax
 
 from marginparts._types import Array
 from marginparts.labels import UNKNOWN, Labels
+from marginparts.solve.start import thread_pools
 from marginparts.svm.head import fit_head
 from marginparts.teaching.naive_bayes import naive_bayes_values
 from marginparts.teaching.transduction import Codes, least_squares_values, logistic_values
@@ -152,8 +154,12 @@ def lessons_of(
         return Lesson(labels, ones, {}, {}), [
             Lesson(labels.hide(rows), ones, {}, {}) for rows in hidden
         ]
-    whole = all_values(views, labels)
-    said = [all_values(views, labels.hide(rows)) for rows in hidden]
+    known = [labels, *(labels.hide(rows) for rows in hidden)]
+    # their small products are slower on several threads each than side by side
+    with thread_pools().limit(limits=1, user_api="blas"):
+        whole, *said = Parallel(n_jobs=-1, backend="threading")(
+            delayed(all_values)(views, each) for each in known
+        )
     hits = {
         name: [
             values[name][rows].argmax(axis=1) == labels.codes[rows]
