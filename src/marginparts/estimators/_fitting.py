@@ -38,8 +38,8 @@ from marginparts.validation import check_count, check_nonnegative, check_positiv
 if TYPE_CHECKING:
     from marginparts.estimators.classifier import NMFAlphaClassifier
 
-#: With a larger share of labeled samples there are no teachers unless they are asked for: labels can
-#: tell more than a fixed setting does.
+#: With a larger share of labeled samples there are no teachers unless they are asked for: so many
+#: labels can tell which settings are best.
 MANY_LABELED = 0.5
 
 #: How a value of each parameter that may be chosen is checked.

@@ -114,10 +114,8 @@ def folds_of(
     By default five, or three when there are many labels, or many rows and classes.
     """
     if n_splits is None:
-        few = (
-            labels.labeled.sum() < _MANY_LABELS and len(labels.codes) * len(labels.classes) < _LARGE
-        )
-        n_splits = 5 if few else 3
+        work = len(labels.codes) * len(labels.classes)
+        n_splits = 5 if labels.labeled.sum() < _MANY_LABELS and work < _LARGE else 3
     return [
         Fold(labels, labels.hide(hidden), hidden, class_weight, scoring)
         for hidden in labeled_folds(labels, n_splits, seed)
