@@ -82,7 +82,10 @@ def fit_classifier(
     recipe = _recipe(model, taught=taught)
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
-    ranks = _ranks(model.n_components, labels, X.shape, several=several)
+    value = model.n_components
+    if several and taught and isinstance(value, str) and value == "auto":
+        value = max(2, min(TAUGHT_DEFAULT.n_components, min(X.shape) // 2))
+    ranks = _ranks(value, labels, X.shape, several=several)
     grid = _grid(given, ranks, labels, scale=model.scale, taught=taught)
     for rank in ranks:
         check_init(model.init, X, rank)

@@ -28,7 +28,8 @@ class NMFAlphaCV(NMFAlphaClassifier):
     ----------
     n_components : int, sequence of int or "auto"
         Numbers of parts to try. ``"auto"`` tries the number of classes (8 at least), its double
-        and so on up to 128.
+        and so on up to 128; where there are teachers it takes 64, or half of the samples or
+        columns if these are fewer.
     lam : float, sequence of float or "auto"
         Weights of the margin components to try.
     C : float, sequence of float or "auto"
