@@ -184,6 +184,7 @@ def _grid(
     usual: dict[str, Any] = {"direction_C": DIRECTION_GRID_UNSCALED}
     if taught:  # few labels, few choices
         usual = {name: (value,) for name, value in TAUGHT_DEFAULT._asdict().items()}
+        del usual["n_components"]
     elif scale:
         usual["lam"] = LAM_GRID_SEVERAL if labels.multilabel else LAM_GRID
     else:  # nothing is known of the units

@@ -68,9 +68,9 @@ class NMFAlphaClassifier(
     map_iter : int, None or "auto"
         Updates of H that map a sample into the parts; None goes on to the optimum.
     output : {"auto", "gram", "coefficients", "projection", "mixed"}
-        The codes that the SVM sees and `transform` returns: Z (eq. 5), H, the projection onto the
-        parts, or (r more columns) that beside the roots of the parts' shares. ``"auto"`` is
-        ``"mixed"`` where there are teachers, else ``"gram"``.
+        The codes that the SVM sees: Z (eq. 5), H, the projection onto the parts, or (2r columns)
+        that beside the roots of the parts' shares. ``"auto"`` is ``"mixed"`` where there are
+        teachers, else ``"gram"``.
     normalize : bool or "auto"
         Whether the SVM sees each code with length 1, or all codes scaled alike.
     class_weight : None, "balanced" or dict
@@ -144,8 +144,8 @@ class NMFAlphaClassifier(
     thresholds_ : (p,) array
         Decision values of the SVMs from which on a label is given; `decision_function` is what
         exceeds them.
-    coef_ : (p, r) array
-        Hyperplanes over the parts' codes.
+    coef_ : (p, r) or (p, 2r) array
+        Hyperplanes over the codes that ``parts_.transform`` gives.
     intercept_ : (p,) array
     teachers_ : dict
         The share of each teacher in the guessed labels; empty without them.
@@ -298,21 +298,28 @@ class NMFAlphaClassifier(
 
     @property
     def _n_features_out(self) -> int:
-        return self.parts_._n_features_out
+        return int(self.parts_.components_.shape[0])
+
+    def _shown_codes(self, X: Data) -> Array:
+        """Return a column a part: of mixed codes the projection."""
+        return self.parts_._codes(X)[:, : self._n_features_out]
 
     def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
-        """Return Z (n, r): the samples expressed in the parts, see `NMFAlpha.transform`."""
+        """Return the samples expressed in the parts (n, r), see `NMFAlpha.transform`.
+
+        Of mixed codes it is the projection; ``parts_.transform`` gives all that the SVM sees.
+        """
         if is_dask(X):
             return mapped_lazily(self._transformed, X, out)
         check_is_fitted(self)
         X = check_data(self, X, reset=False)
         if out is None and not isinstance(X, RowBlocks):
-            return self.parts_._codes(X)
-        return mapped_by_blocks(X, self.parts_._codes, self._n_features_out, out)
+            return self._shown_codes(X)
+        return mapped_by_blocks(X, self._shown_codes, self._n_features_out, out)
 
     def _transformed(self, X: Data) -> Array:
         """`transform` on a block, without scikit-learn's wrapper that may make a DataFrame."""
-        return self.parts_._codes(check_data(self, X, reset=False))
+        return self._shown_codes(check_data(self, X, reset=False))
 
     def _values(self, X: Samples) -> Array:
         X = check_data(self, X, reset=False)

@@ -164,6 +164,8 @@ def _answers(
         for lam, result in recipe.parts(
             room.X, None, S, rank, grid.lam, seed, callback=trials.watch
         ):
+            if trials.stopped:
+                return
             codes = codes_by_map(
                 room.X, result.V, grid.map_iter, recipe.run.backend, recipe.map.output,
                 room.weights,
