@@ -28,6 +28,9 @@ class Target(StrEnum):
     fig5 = "fig5"
     ablation = "ablation"
     open_goal = "open-goal"
+    few_labels = "few-labels"
+    few_labels_curve = "few-labels-curve"
+    few_labels_ablation = "few-labels-ablation"
     all = "all"
 
 
@@ -72,7 +75,7 @@ def present(
         _draw(found, target)
 
 
-def _write(found: Results, name: str, table: Any) -> None:
+def write_table(found: Results, name: str, table: Any) -> None:
     """Write a table, and say where."""
     try:
         typer.echo(f"Written to {found.write(name, table)}")
@@ -80,7 +83,7 @@ def _write(found: Results, name: str, table: Any) -> None:
         raise CannotError(f"{found.place / name} cannot be written: {error.strerror}.") from error
 
 
-def _into_page(page: Path | None, **contents: str) -> None:
+def into_page(page: Path | None, **contents: str) -> None:
     """Put tables between their marks in a Markdown page."""
     from marginparts.experiments.page import replaced
 
@@ -98,7 +101,8 @@ def _into_page(page: Path | None, **contents: str) -> None:
     typer.echo(f"Put into {page}")
 
 
-def _plain_table(title: str) -> Table:
+def plain_table(title: str) -> Table:
+    """Return a table without lines, to be filled."""
     return Table(
         title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False,
         title_justify="left",
@@ -108,7 +112,7 @@ def _plain_table(title: str) -> Table:
 def _show_table1() -> None:
     from marginparts.experiments.tables import table1
 
-    table = _plain_table("Table 1: composition of the data sets")
+    table = plain_table("Table 1: composition of the data sets")
     for k, heading in enumerate(("data", "kind", "training", "validation", "test", "columns",
                                  "classes")):  # fmt: skip
         table.add_column(heading, justify="left" if k < 2 else "right", no_wrap=True)
@@ -117,7 +121,8 @@ def _show_table1() -> None:
     Console().print(table)
 
 
-def _no_records(found: Results, target: Target) -> NoReturn:
+def no_records(found: Results, target: Target) -> NoReturn:
+    """Say that there is nothing to show."""
     raise CannotError(
         f"There are no records for {target.value} in {found.place / 'records'}; run without "
         "--show, with the data at hand."
@@ -134,7 +139,7 @@ def _show_table2(found: Results, data: Sequence[str] | None, page: Path | None) 
     records = found.records(studies)
     curves = curves_of(records)
     if not curves:
-        _no_records(found, Target.table2)
+        no_records(found, Target.table2)
     table, counts = table2(curves), edges(curves, records)
     for name, shares in table.items():
         if not data or name.partition(",")[0] in data:
@@ -144,9 +149,9 @@ def _show_table2(found: Results, data: Sequence[str] | None, page: Path | None) 
     if left:
         typer.echo(f"{left} units of work are missing; run without --show.")
     _show_edges(counts)
-    _write(found, "table2.json", table)
-    _write(found, "edges.json", counts)
-    _into_page(page, table2=table2_page(table), edges=edges_page(counts))
+    write_table(found, "table2.json", table)
+    write_table(found, "edges.json", counts)
+    into_page(page, table2=table2_page(table), edges=edges_page(counts))
 
 
 def _show_edges(counts: dict[str, Any]) -> None:
@@ -154,7 +159,7 @@ def _show_edges(counts: dict[str, Any]) -> None:
     from marginparts.experiments.page import totals
     from marginparts.experiments.registry import title_of
 
-    shown = _plain_table("Choices at the end of what was tried")
+    shown = plain_table("Choices at the end of what was tried")
     for k, heading in enumerate(("data", "method", "parameter", "choices")):
         shown.add_column(heading, justify="right" if k == 3 else "left", no_wrap=True)
     for name, methods in counts.items():
@@ -174,7 +179,7 @@ def _show_scores(name: str, shares: dict[str, Any]) -> None:
     from marginparts.experiments.page import places
     from marginparts.experiments.registry import METHODS, title_of
 
-    shown = _plain_table(f"Table 2: {name}, score in % (in brackets: the paper's)")
+    shown = plain_table(f"Table 2: {name}, score in % (in brackets: the paper's)")
     shown.add_column("method", no_wrap=True)
     for share in shares:
         shown.add_column(f"{share} labels", justify="right", no_wrap=True)
@@ -203,10 +208,10 @@ def _show_ablations(found: Results, page: Path | None) -> None:
 
     records = found.records(studies_of(Target.ablation))
     if not records:
-        _no_records(found, Target.ablation)
+        no_records(found, Target.ablation)
     table = ablation(records)
     for name, rows in table.items():
-        shown = _plain_table(f"Ablation on {name}, score in %")
+        shown = plain_table(f"Ablation on {name}, score in %")
         shown.add_column("what is changed")
         for heading in ("test", "against the paper's way"):
             shown.add_column(heading, justify="right", no_wrap=True)
@@ -216,8 +221,8 @@ def _show_ablations(found: Results, page: Path | None) -> None:
             shown.add_row(row["what"], _shown(row), against)
         Console().print(shown)
         Console().print()
-    _write(found, "ablation.json", table)
-    _into_page(page, ablation=ablation_page(table))
+    write_table(found, "ablation.json", table)
+    into_page(page, ablation=ablation_page(table))
 
 
 def _show_open_goal(found: Results, page: Path | None) -> None:
@@ -226,13 +231,13 @@ def _show_open_goal(found: Results, page: Path | None) -> None:
 
     records = found.records(studies_of(Target.open_goal))
     if not records:
-        _no_records(found, Target.open_goal)
+        no_records(found, Target.open_goal)
     others = [*records, *found.records(studies_of(Target.table2))]
     table = open_goal(
         [record for record in records if record["method"] not in WITHOUT_PARTS],
         [record for record in others if record["method"] in WITHOUT_PARTS],
     )
-    shown = _plain_table("Past the paper: score in %")
+    shown = plain_table("Past the paper: score in %")
     for k, heading in enumerate(("data", "labels", "ours", "parts", "best rival")):
         shown.add_column(heading, justify="right" if k in (1, 2, 3) else "left", no_wrap=k < 4)
     for name, shares in table.items():
@@ -241,8 +246,8 @@ def _show_open_goal(found: Results, page: Path | None) -> None:
             rival = f"{_shown(best)} ({best['method']})" if best else "-"
             shown.add_row(name, share, _shown(row), str(row["dims"]), rival)
     Console().print(shown)
-    _write(found, "open_goal.json", table)
-    _into_page(page, open_goal=open_goal_page(table))
+    write_table(found, "open_goal.json", table)
+    into_page(page, open_goal=open_goal_page(table))
 
 
 def _draw(found: Results, target: Target) -> None:
@@ -256,12 +261,12 @@ def _draw(found: Results, target: Target) -> None:
         if target is Target.fig2:
             bases = found.place / "records" / "fig2.npz"
             if not bases.exists():
-                _no_records(found, target)
+                no_records(found, target)
             figure = figures.figure2(load_bases(bases))
         else:
             curves = found.curves(studies_of(target))
             if not curves:
-                _no_records(found, target)
+                no_records(found, target)
             if target is Target.fig3:
                 figure = figures.figure3(curves, PREPARATION, also=found.methods)
             elif target is Target.fig4:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from marginparts.commands._console import bars
+from marginparts.commands._few_labels import RACES, RaceChoice, run_race, show_race
 from marginparts.commands._reproduce_output import CannotError, Target, present, studies_of
 from marginparts.commands.data import DataDir
 
@@ -29,11 +30,18 @@ def _option(flag: str, metavar: str, text: str, **more: Any) -> Any:
 
 
 _NONE: dict[str, Any] = {"show_default": False}
-_WHAT = "table1, table2, fig2, fig3, fig4, fig5, ablation or open-goal; all for the paper's own."
+_WHAT = (
+    "table1, table2, fig2, fig3, fig4, fig5, ablation or open-goal; all for the paper's own; "
+    "few-labels, few-labels-curve or few-labels-ablation for the race with few labels."
+)
 _OWN_METHOD = "One more method: a scikit-learn transformer as package.module:Class."
 _BACKEND = (
     "Where factorizations run: numba, torch (a GPU, shared by the processes) or reference. "
     "Records of another than numba are kept in a folder of its name."
+)
+_ONLY = (
+    "Of few-labels only units whose name collection/labels/draw/method/rows matches, such as "
+    "'usps/5/0/*' or '*/nmf_alpha*/*'; may be repeated."
 )
 _MINUTES = "Begin no more work after this time; the same command goes on later."
 
@@ -46,6 +54,7 @@ DataSets = Annotated[
     list[str] | None, _option("--data", "NAME", "Only this data set; may be repeated.", **_NONE)
 ]
 OwnMethods = Annotated[list[str] | None, _option("--method", "CLASS", _OWN_METHOD, **_NONE)]
+Only = Annotated[list[str] | None, _option("--only", "PATTERN", _ONLY, **_NONE)]
 Folder = Annotated[Path, _option("--results", "DIR", "The folder of records, tables and figures.")]
 BackendName = Annotated[str, _option("--backend", "NAME", _BACKEND)]
 Jobs = Annotated[int | None, _option("--jobs", "N", "Processes.", min=1, show_default="one a core")]
@@ -64,6 +73,7 @@ def reproduce(
     show: FromRecords = False,
     data: DataSets = None,
     method: OwnMethods = None,
+    only: Only = None,
     results: Folder = Path("results"),
     data_dir: DataDir = None,
     backend: BackendName = "numba",
@@ -79,14 +89,20 @@ def reproduce(
     Examples: marginparts reproduce all --quick;
     marginparts reproduce table2 --data news --minutes 50;
     marginparts reproduce fig3 --show;
-    marginparts reproduce table2 --method sklearn.decomposition:TruncatedSVD
+    marginparts reproduce table2 --method sklearn.decomposition:TruncatedSVD;
+    marginparts reproduce few-labels --data usps --only '*/5/0/*'
     """
     from marginparts.experiments.reproduce import Results
 
-    targets = PAPER if target is Target.all else (target,)
-    _check(targets, data or (), method or (), backend)
     found = Results(results, data_dir, quick, tuple(method or ()), backend)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    if target in RACES:
+        _race(found, RaceChoice(target, data, only), show, jobs, deadline, page, quiet)
+        return
+    targets = PAPER if target is Target.all else (target,)
+    if only:
+        _fail("--only is for few-labels; use --data.", 2)
+    _check(targets, data or (), method or (), backend)
     complaints = []
     for each in targets:
         try:
@@ -98,6 +114,29 @@ def reproduce(
             complaints.append(error)
     if complaints:
         raise typer.Exit(1)
+
+
+def _race(
+    found: Results,
+    choice: RaceChoice,
+    show: bool,
+    jobs: int | None,
+    deadline: float | None,
+    page: Path | None,
+    quiet: bool,
+) -> None:
+    """Run what is missing of a race, and show what there is."""
+    if found.methods or found.backend != "numba":
+        _fail("few-labels has its own methods and backend; use --only '*/METHOD/*'.", 2)
+    try:
+        if not show:
+            with _problems_of_a_run(), bars(quiet=quiet, memory=600) as shown:
+                said = run_race(found, choice, shown, jobs, deadline)
+            for sentence in said:
+                typer.echo(sentence, err=True)
+        show_race(found, choice, page)
+    except CannotError as error:
+        _fail(str(error))
 
 
 def _fail(sentence: str, code: int = 1) -> NoReturn:
