@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from marginparts.experiments.few_labels.collections import (
     prepared_rows,
 )
 from marginparts.experiments.few_labels.methods import CONTESTANTS, Trial
-from marginparts.experiments.few_labels.page import race_page, sentences
+from marginparts.experiments.few_labels.page import curve_page, race_page, sentences
 from marginparts.experiments.few_labels.race import (
     Entry,
     Race,
@@ -186,6 +187,12 @@ class TestUnits:
         some = SMALL.units(("notes/*/1/svm/*", "shapes/4/0/*"), data_dir)
         assert len(some) == 5
 
+    def test_a_curve_ends_before_all_rows_are_labeled(self):
+        labels = {(unit.data, unit.labels) for unit in races.CURVE.units()}
+        assert ("news", 200) in labels
+        assert ("usps", 100) in labels
+        assert ("usps", 200) not in labels
+
     def test_other_settings_have_another_key(self, monkeypatch):
         unit = RaceUnit("notes", 2, 0, "nmf_alpha:class", "log")
         before = unit.key
@@ -284,8 +291,13 @@ class TestTables:
         page = race_page(self.RACE, scores, told, "All 1 units are there.", "few-labels.png")
         assert "| TSVM, tf-idf | 85.0 (+10.0) | 59.0 (-1.0) |" in page
         assert "| naive Bayes with EM, log | **87.0 (+16.0)** | - |" in page
-        assert "+3.0 ± 3.0 points above the best single rival, TSVM, tf-idf" in sentences(told)[0]
+        assert "+3.0 ± 3.0 points against the best single rival, TSVM, tf-idf" in sentences(told)[0]
         assert "2 of 2 cells (100 %)" in page
+
+    def test_the_page_of_a_curve_has_a_column_a_number_of_labels(self, scores):
+        page = curve_page(self.RACE, scores, "All 1 units are there.", "x.png")
+        assert "### usps\n\n| method, rows of texts | 5 |" in page
+        assert "| TSVM, log | 59.0 (-1.0) |" in page
 
     def test_missing_units_are_counted(self):
         units = self.RACE.units()
@@ -313,6 +325,27 @@ def test_the_command_runs_shows_and_resumes(data_dir, tmp_path):
     assert (tmp_path / "few-labels.png").read_bytes().startswith(b"\x89PNG")
     assert "![Gains over the linear SVM](few-labels.png)" in page.read_text()
     assert "units are missing" in runs[0].stdout
+
+
+def test_the_command_draws_a_curve_and_tells_what_variants_change(data_dir, tmp_path, monkeypatch):
+    curve = replace(races.CURVE, collections=("notes",), labels=(2, 5), draws=(0,))
+    ours = tuple(Entry(name, "log") for name in ("nmf_alpha", "nmf_alpha:class"))
+    monkeypatch.setattr(races, "CURVE", curve)
+    monkeypatch.setattr(races, "ABLATION", replace(races.ABLATION, entries=ours))
+    for target, some, file in (
+        ("few-labels-curve", "*/[sl]*/*", "few-labels-curve.png"),
+        ("few-labels-ablation", "notes/5/0/*", "few_labels_ablation.json"),
+    ):
+        result = CliRunner().invoke(
+            app,
+            ["reproduce", target, "--data-dir", data_dir, "--results", str(tmp_path),
+             "--jobs", "1", "--quiet", "--only", some],
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        assert (tmp_path / file).exists()
+    (change,) = json.loads((tmp_path / file).read_text())["changes"]
+    assert change["title"] == "NMF-alpha (class), log"
+    assert change["cells"] == 1
 
 
 def test_the_command_refuses_what_it_does_not_know(data_dir, tmp_path):

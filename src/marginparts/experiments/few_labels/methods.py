@@ -49,6 +49,9 @@ PARTS, _ITERATIONS, _FOLDS, _FEW_FOLDS = 64, 100, 3, 2
 #: Dimensions of LSA, the likeliest first, and those in which neighbors of texts are sought.
 _DIMENSIONS, _NEAR = (100, 50, 200), 100
 
+#: Neighbors that label spreading may go by.
+_NEIGHBORS = (10, 5, 20, 3)
+
 Setting = tuple[Any, ...]
 Guess = NDArray[np.int64]
 
@@ -161,8 +164,7 @@ def _near(X: Data, others: list[Data], seed: int) -> Any:
 
     rows = _latent(X, others, seed, _NEAR) if sp.issparse(X) else [X, *others]
     train, *rest = (normalize(each) for each in rows)
-    most = max(setting[0] for setting in _rival(SPREADING).settings)
-    return {True: find_neighbors(train, rest, most)}
+    return {True: find_neighbors(train, rest, max(_NEIGHBORS))}
 
 
 class _Parts:
@@ -220,6 +222,13 @@ _LSA = _rival(LSA)._replace(
     settings=tuple(product(_DIMENSIONS, (1.0, 5.0, 0.3), (True,))),
     prepare=partial(_latent, dimensions=max(_DIMENSIONS)),
 )
+# the likeliest settings first here too: few labels often cannot tell them apart
+_NAIVE_BAYES = _rival(NAIVE_BAYES)._replace(
+    settings=tuple(product((0.1, 1.0, 0.0), (0.1, 0.01, 1.0)))
+)
+_SPREADING = _rival(SPREADING)._replace(
+    settings=tuple(product(_NEIGHBORS, (0.8, 0.2), (True,))), prepare=_near
+)
 _PLAIN_NMF = partial(NMFAlpha, lam=0.0, solver="mue")
 
 CONTESTANTS = {
@@ -231,11 +240,11 @@ CONTESTANTS = {
         bounded=_log_odds,
     ),
     "nb_em": Contestant(
-        "naive Bayes with EM", _rival(NAIVE_BAYES), texts_only=True, bounded=_log_odds
+        "naive Bayes with EM", _NAIVE_BAYES, texts_only=True, bounded=_log_odds
     ),
     "lsa": Contestant("LSA + linear SVM", _LSA),
     "label_spreading": Contestant(
-        "label spreading", _rival(SPREADING)._replace(prepare=_near), bounded=_votes
+        "label spreading", _SPREADING, bounded=_votes
     ),
     "self_training": Contestant("self-training", _rival(SELF_TRAINING)),
     "nmf": _with_parts("plain NMF", _PLAIN_NMF, False),

@@ -25,9 +25,9 @@ def sentences(told: dict[str, Any]) -> list[str]:
         lead, single = ours["over_best_single"], told["best_single_rival"]
         if lead:
             cells = _many(lead["cells"], "cell")
-            said.append(f"{_pm(lead)} points above the best single rival, {single} ({cells});")
+            said.append(f"{_pm(lead)} points against the best single rival, {single} ({cells});")
         if ours["over_svm"]:
-            said.append(f"{_pm(ours['over_svm'])} above the linear SVM on the same rows;")
+            said.append(f"{_pm(ours['over_svm'])} against the linear SVM on the same rows;")
         hindsight = ours["against_best_of_cell"]
         if hindsight:
             worst = hindsight["worst"]
@@ -35,11 +35,13 @@ def sentences(told: dict[str, Any]) -> list[str]:
                 f"within one standard error of the best rival of a cell, or above it, in "
                 f"{hindsight['level']} of {_many(hindsight['cells'], 'cell')} "
                 f"({100 * hindsight['share']:.0f} %); the worst of these is {worst['cell']} "
-                f"({worst['mean']:+.1f}, {worst['rival']});"
+                f"({worst['mean']:+.1f} against {worst['rival']});"
             )
         against = ours["worst_against_svm"]
         if against:
-            said.append(f"against the SVM the worst is {against['cell']} ({against['mean']:+.1f}).")
+            said.append(
+                f"against the linear SVM the worst is {against['cell']} ({against['mean']:+.1f})."
+            )
         found.append(" ".join(said))
     return found
 
