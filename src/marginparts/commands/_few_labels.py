@@ -133,7 +133,7 @@ def show_race(found: Results, choice: RaceChoice, page: Path | None) -> None:
         _show_changes(told["changes"])
     elif choice.target is Target.few_labels_curve:
         content = curve_page(race, scores, missing, _draw(found, choice.target, race, scores, page))
-        _show_means(summary(race, scores))
+        _show_curve(race, scores)
     else:
         told["summary"] = summary(race, scores)
         figure = _draw(found, choice.target, race, scores, page)
@@ -158,6 +158,18 @@ def _show_means(told: dict[str, Any]) -> None:
     Console().print(shown)
     for sentence in sentences(told):
         Console().print(sentence.replace("**", ""))
+
+
+def _show_curve(race: Race, scores: Scores) -> None:
+    from marginparts.experiments.few_labels.page import curve_rows
+
+    for data, (header, *rows) in curve_rows(race, scores).items():
+        shown = plain_table(f"{data}: test score in % by labels a class")
+        for k, heading in enumerate(header):
+            shown.add_column(heading, justify="right" if k else "left", no_wrap=True)
+        for row in rows:
+            shown.add_row(*row)
+        Console().print(shown)
 
 
 def _show_changes(found: list[dict[str, Any]]) -> None:

@@ -95,9 +95,19 @@ def changes_page(found: list[dict[str, Any]], missing: str) -> str:
 def curve_page(race: Race, scores: Scores, missing: str, figure: str) -> str:
     """Return one table a collection: entries by rows, labels a class by columns."""
     parts = [missing, f"![Score by labels a class]({figure})"]
-    for data in dict.fromkeys(cell.data for cell in cells_of(race, scores)):
-        cells = [cell for cell in cells_of(race, scores) if cell.data == data]
-        rows = [[entry.title, *(_cell(scores, entry, cell) for cell in cells)] for entry in scores]
-        header = ["method, rows of texts", *(str(cell.labels) for cell in cells)]
+    for data, (header, *rows) in curve_rows(race, scores).items():
         parts += [f"### {data}", markdown_table(header, rows)]
     return "\n\n".join(parts)
+
+
+def curve_rows(race: Race, scores: Scores) -> dict[str, list[list[str]]]:
+    """Return the mean scores of each collection by labels a class, below a header."""
+    cells, found = cells_of(race, scores), {}
+    for data in dict.fromkeys(cell.data for cell in cells):
+        own = [cell for cell in cells if cell.data == data]
+        means = {entry: [scores.mean(entry, cell) for cell in own] for entry in scores}
+        found[data] = [
+            ["method, rows of texts", *(str(cell.labels) for cell in own)],
+            *([e.title, *("-" if m is None else f"{m:.1f}" for m in means[e])] for e in means),
+        ]
+    return found
