@@ -65,13 +65,13 @@ def writing(path: Path) -> Iterator[None]:
         raise CannotError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _write(found: Results, name: str, table: Any) -> None:
+def write_table(found: Results, name: str, table: Any) -> None:
     """Write a table, and say where."""
     with writing(found.place / name):
         typer.echo(f"Written to {found.write(name, table)}")
 
 
-def _into_page(into: Path | None, **contents: str) -> None:
+def into_page(into: Path | None, **contents: str) -> None:
     """Put tables between their marks in a Markdown page."""
     if into is None:
         return
@@ -95,7 +95,8 @@ def _show_table1() -> None:
     Console().print(table)
 
 
-def _no_records(found: Results, target: str) -> NoReturn:
+def no_records(found: Results, target: str) -> NoReturn:
+    """Say that there is nothing to show."""
     raise CannotError(
         f"There are no records for {target} in {found.place / 'records'}; run without "
         "--show, with the data at hand."
@@ -107,7 +108,7 @@ def _show_table2(found: Results, data: Sequence[str] | None, into: Path | None) 
     records = found.records(studies)
     curves = tables.curves(records)
     if not curves:
-        _no_records(found, "table2")
+        no_records(found, "table2")
     table, counts = tables.table2(curves), edges(curves, records)
     for name, shares in table.items():
         if not data or name.partition(",")[0] in data:
@@ -117,9 +118,9 @@ def _show_table2(found: Results, data: Sequence[str] | None, into: Path | None) 
     if left:
         typer.echo(f"{left} units of work are missing; run without --show.")
     _show_edges(counts)
-    _write(found, "table2.json", table)
-    _write(found, "edges.json", counts)
-    _into_page(into, table2=page.table2_page(table), edges=page.edges_page(counts))
+    write_table(found, "table2.json", table)
+    write_table(found, "edges.json", counts)
+    into_page(into, table2=page.table2_page(table), edges=page.edges_page(counts))
 
 
 def _show_edges(counts: dict[str, Any]) -> None:
@@ -165,7 +166,7 @@ def _shown(result: dict[str, Any] | None, splits: int = 0) -> str:
 def _show_ablations(found: Results, into: Path | None) -> None:
     records = found.records(studies_of("ablation"))
     if not records:
-        _no_records(found, "ablation")
+        no_records(found, "ablation")
     table = tables.ablation(records)
     for name, rows in table.items():
         what, scores = "what is changed", ("test", "against the paper's way")
@@ -177,14 +178,14 @@ def _show_ablations(found: Results, into: Path | None) -> None:
             shown.add_row(row["what"], _shown(row), against)
         Console().print(shown)
         Console().print()
-    _write(found, "ablation.json", table)
-    _into_page(into, ablation=page.ablation_page(table))
+    write_table(found, "ablation.json", table)
+    into_page(into, ablation=page.ablation_page(table))
 
 
 def _show_open_goal(found: Results, into: Path | None) -> None:
     records = found.records(studies_of("open-goal"))
     if not records:
-        _no_records(found, "open-goal")
+        no_records(found, "open-goal")
     others = [*records, *found.records(studies_of("table2"))]
     table = tables.open_goal(
         [record for record in records if record["method"] not in WITHOUT_PARTS],
@@ -199,8 +200,8 @@ def _show_open_goal(found: Results, into: Path | None) -> None:
             against = f"{_shown(best)} ({best['method']})" if best else "-"
             shown.add_row(name, share, _shown(row), str(row["dims"]), against)
     Console().print(shown)
-    _write(found, "open_goal.json", table)
-    _into_page(into, open_goal=page.open_goal_page(table))
+    write_table(found, "open_goal.json", table)
+    into_page(into, open_goal=page.open_goal_page(table))
 
 
 def _draw(found: Results, target: str) -> None:
@@ -208,7 +209,7 @@ def _draw(found: Results, target: str) -> None:
     bases = found.place / "records" / "fig2.npz"
     curves = [] if target == "fig2" else found.curves(studies_of(target))
     if not (bases.exists() if target == "fig2" else curves):
-        _no_records(found, target)
+        no_records(found, target)
     try:
         with writing(path):
             if target == "fig2":

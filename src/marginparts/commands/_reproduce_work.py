@@ -50,7 +50,7 @@ def compute(
         return
     studies = _to_run(found, target, data)
     left, failures = 0, []
-    with _problems_of_a_run(), bars(quiet=quiet, memory=600) as shown:
+    with problems_of_a_run(), bars(quiet=quiet, memory=600) as shown:
         total = sum(unit.weight for study in studies for unit in found.left(study))
         bar = shown.add_task(target, total=total)
 
@@ -72,7 +72,7 @@ def compute(
 
 
 @contextmanager
-def _problems_of_a_run() -> Iterator[None]:
+def problems_of_a_run() -> Iterator[None]:
     """Say in one sentence why a run ended early; what was done is kept."""
     try:
         yield

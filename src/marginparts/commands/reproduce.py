@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from marginparts.commands._console import option
+from marginparts.commands._console import option, refuse
 from marginparts.commands.data import DataDir
 
 
@@ -22,17 +22,30 @@ class Target(StrEnum):
     fig5 = "fig5"
     ablation = "ablation"
     open_goal = "open-goal"
+    few_labels = "few-labels"
+    few_labels_curve = "few-labels-curve"
+    few_labels_ablation = "few-labels-ablation"
     all = "all"
 
 
 #: The paper's own tables and figures.
 PAPER = (Target.table1, Target.table2, Target.fig2, Target.fig3, Target.fig4, Target.fig5)
 
-_WHAT = "table1, table2, fig2, fig3, fig4, fig5, ablation or open-goal; all for the paper's own."
+#: The races with few labels.
+RACES = (Target.few_labels, Target.few_labels_curve, Target.few_labels_ablation)
+
+_WHAT = (
+    "table1, table2, fig2, fig3, fig4, fig5, ablation or open-goal; all for the paper's own; "
+    "few-labels, few-labels-curve or few-labels-ablation for the race with few labels."
+)
 _OWN_METHOD = "One more method: a scikit-learn transformer as package.module:Class."
 _BACKEND = (
     "Where factorizations run: numba, torch (a GPU, shared by the processes) or reference. "
     "Records of another than numba are kept in a folder of its name."
+)
+_ONLY = (
+    "Of few-labels only units whose name collection/labels/draw/method/rows matches, such as "
+    "'usps/5/0/*' or '*/nmf_alpha*/*'; may be repeated."
 )
 _MINUTES = "Begin no more work after this time; the same command goes on later."
 
@@ -44,6 +57,7 @@ FromRecords = Annotated[
 _DATA = "Only this data set; may be repeated."
 DataSets = Annotated[list[str] | None, option("--data", "NAME", _DATA)]
 OwnMethods = Annotated[list[str] | None, option("--method", "CLASS", _OWN_METHOD)]
+Only = Annotated[list[str] | None, option("--only", "PATTERN", _ONLY)]
 Folder = Annotated[Path, option("--results", "DIR", "The folder of records, tables and figures.")]
 BackendName = Annotated[str, option("--backend", "NAME", _BACKEND)]
 Jobs = Annotated[int | None, option("--jobs", "N", "Processes.", min=1, show_default="one a core")]
@@ -59,6 +73,7 @@ def reproduce(
     show: FromRecords = False,
     data: DataSets = None,
     method: OwnMethods = None,
+    only: Only = None,
     results: Folder = Path("results"),
     data_dir: DataDir = None,
     backend: BackendName = "numba",
@@ -74,16 +89,30 @@ def reproduce(
     Examples: marginparts reproduce all --quick;
     marginparts reproduce table2 --data news --minutes 50;
     marginparts reproduce fig3 --show;
-    marginparts reproduce table2 --method sklearn.decomposition:TruncatedSVD
+    marginparts reproduce table2 --method sklearn.decomposition:TruncatedSVD;
+    marginparts reproduce few-labels --data usps --only '*/5/0/*'
     """
     from marginparts.commands._reproduce_output import CannotError, present
     from marginparts.commands._reproduce_work import check, compute
     from marginparts.experiments.reproduce import Results
 
-    targets = PAPER if target is Target.all else (target,)
-    check(targets, data or (), method or (), backend)
     found = Results(results, data_dir, quick, tuple(method or ()), backend)
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    if target in RACES:
+        from marginparts.commands._few_labels import RaceChoice, run_race, show_race
+
+        choice = RaceChoice(target, data, only)
+        try:
+            if not show:
+                run_race(found, choice, jobs, deadline, quiet)
+            show_race(found, choice, page)
+        except CannotError as error:
+            refuse(str(error), 1)
+        return
+    if only:
+        refuse("--only is for few-labels; use --data.")
+    targets = PAPER if target is Target.all else (target,)
+    check(targets, data or (), method or (), backend)
     complaints = []
     for each in targets:
         try:

@@ -13,7 +13,8 @@ def score(result: dict[str, Any]) -> str:
     return f"{result['mean']:.1f} ± {result['std']:.1f}"
 
 
-def _table(header: list[str], rows: list[list[str]], left: int = 1) -> str:
+def markdown_table(header: list[str], rows: list[list[str]], left: int = 1) -> str:
+    """Return a table in which the first columns are aligned to the left."""
     marks = ["---"] * left + ["---:"] * (len(header) - left)
     lines = [header, marks, *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace("| --", "|--")
@@ -29,7 +30,7 @@ def table2_page(table: dict[str, Any]) -> str:
             cells = [title_of(method), *(_cell(row.get(method)) for row in shares.values())]
             rows.append([f"**{cell}**" for cell in cells] if method == "nmf_alpha" else cells)
         header = ["method", *(f"{share} labels" for share in shares)]
-        parts.append(f"### {name}\n\n{_table(header, rows)}\n\n{places(shares)}")
+        parts.append(f"### {name}\n\n{markdown_table(header, rows)}\n\n{places(shares)}")
     return "\n\n".join(parts)
 
 
@@ -71,7 +72,7 @@ def edges_page(counts: dict[str, Any]) -> str:
     if not rows:
         return sentence
     header = ["data", "method", "parameter", "choices at an edge"]
-    return f"{sentence}\n\n{_table(header, rows, left=3)}"
+    return f"{sentence}\n\n{markdown_table(header, rows, left=3)}"
 
 
 def totals(counts: dict[str, Any]) -> tuple[int, int]:
@@ -87,7 +88,7 @@ def ablation_page(table: dict[str, list[dict[str, Any]]]) -> str:
     names = dict.fromkeys(row["what"] for rows in table.values() for row in rows)
     by_name = {name: {row["what"]: row for row in rows} for name, rows in table.items()}
     rows = [[what, *(_change(found.get(what)) for found in by_name.values())] for what in names]
-    return _table(["what is changed", *table], rows)
+    return markdown_table(["what is changed", *table], rows)
 
 
 def _change(row: dict[str, Any] | None) -> str:
@@ -107,7 +108,7 @@ def open_goal_page(table: dict[str, Any]) -> str:
             raw = row.get("best_rival")
             rival = f"{score(raw)} ({raw['method']})" if raw else "-"
             rows.append([name, share, score(row), str(row["dims"]), rival])
-    return _table(header, rows)
+    return markdown_table(header, rows)
 
 
 def replaced(page: str, name: str, content: str) -> str:

@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from joblib import Parallel, cpu_count, delayed, parallel_config
 from threadpoolctl import threadpool_limits
@@ -28,10 +28,40 @@ from marginparts.experiments.store import Record, Store
 OnUnit = Callable[[Unit, list[Record]], None]
 
 
+class Task(Protocol):
+    """Any unit of work: what it is about, and the key of its records."""
+
+    @property
+    def key(self) -> str:
+        """The key of its records."""
+
+    @property
+    def data(self) -> str:
+        """The name of its data."""
+
+    @property
+    def method(self) -> str:
+        """What is tried."""
+
+    @property
+    def split(self) -> int:
+        """Which draw of the rows it is."""
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The numbers of parts, where there are several."""
+
+
+U = TypeVar("U", bound=Task)
+Work = Callable[[U], list[Record]]
+#: A unit with its records, or with why there are none: an error need not survive the way here.
+Done = tuple[U, list[Record] | str]
+
+
 class Failure(NamedTuple):
     """A unit that could not be done, and why."""
 
-    unit: Unit
+    unit: Task
     why: str
 
     def __str__(self) -> str:
@@ -64,14 +94,27 @@ def run_units(
     single one is this process. On a GPU they share it: while one trains SVMs, the card works for
     the others.
     """
+    folder = None if data_dir is None else os.fspath(data_dir)
+    work = partial(run_unit, data_dir=folder, backend=backend)
+    return run_tasks(units, store, work, n_jobs=n_jobs, deadline=deadline, on_unit=on_unit)
+
+
+def run_tasks(
+    units: Iterable[U],
+    store: Store,
+    work: Work[U],
+    *,
+    n_jobs: int | None = None,
+    deadline: float | None = None,
+    on_unit: Callable[[U, list[Record]], None] | None = None,
+) -> Outcome:
+    """Do any kind of units that are not in the store yet, see `run_units`."""
     done = store.units()
     open_units = {unit.key: unit for unit in units if unit.key not in done}
     if not open_units:
         return Outcome(0, [])
     queue = list(open_units.values())
     begun = (unit for unit in queue if deadline is None or time.monotonic() < deadline)
-    folder = None if data_dir is None else os.fspath(data_dir)
-    work = partial(run_unit, data_dir=folder, backend=backend)
     n_jobs = min(n_jobs or cpu_count(), len(open_units))
     here = (_tried(work, unit) for unit in begun)
     failures = []
@@ -87,12 +130,7 @@ def run_units(
     return Outcome(len(open_units), failures)
 
 
-Work = Callable[[Unit], list[Record]]
-#: A unit with its records, or with why there are none: an error need not survive the way here.
-Done = tuple[Unit, list[Record] | str]
-
-
-def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Iterator[Done]:
+def _in_parallel(units: Iterable[U], work: Work[U], n_jobs: int) -> Iterator[Done[U]]:
     """Yield units as they are done; one is begun when a process is free, and not before."""
     from joblib.externals.loky import get_reusable_executor
 
@@ -107,12 +145,12 @@ def _in_parallel(units: Iterable[Unit], work: Work, n_jobs: int) -> Iterator[Don
         get_reusable_executor(reuse=True).shutdown(kill_workers=True)
 
 
-def _in_worker(work: Work, unit: Unit) -> Done:
+def _in_worker(work: Work[U], unit: U) -> Done[U]:
     _end_with_the_parent(os.getppid())
     return _tried(work, unit)
 
 
-def _tried(work: Work, unit: Unit) -> Done:
+def _tried(work: Work[U], unit: U) -> Done[U]:
     try:
         return unit, work(unit)
     except Exception as error:
@@ -153,14 +191,15 @@ def run_unit(unit: Unit, data_dir: str | None = None, backend: str = "numba") ->
         for found in method.run(trial, unit.fractions, unit.ranks, unit.grid):
             now = time.perf_counter()
             records.append(
-                {**told, **found, "seed": trial.seed, "seconds": round(now - began, 3), **_about()}
+                {**told, **found, "seed": trial.seed, "seconds": round(now - began, 3), **about()}
             )
             began = now
     return records
 
 
 @lru_cache(1)
-def _about() -> Record:
+def about() -> Record:
+    """Return the versions of what computes."""
     others = ("numpy", "scipy", "scikit-learn", "numba")
     found = (f"{name} {importlib.metadata.version(name)}" for name in others)
     return {"versions": " ".join((f"marginparts {__version__}", *found))}

@@ -1,0 +1,1 @@
+"""The race with few labels: many methods on many collections, a handful of labels a class."""
