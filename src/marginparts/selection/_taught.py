@@ -140,7 +140,11 @@ def choose_taught(
     }
 
     def pick(some: Iterable[int]) -> Setting:
-        return best_of({s: [own[k] for k in some] for s, own in scores.items()}, TAUGHT_DEFAULT)
+        """Choose on some folds: the best rank, and what is nearest the defaults at that rank."""
+        seen = {setting: [own[k] for k in some] for setting, own in scores.items()}
+        top = max(seen, key=lambda setting: float(np.mean(seen[setting])))
+        at_rank = {s: own for s, own in seen.items() if s.n_components == top.n_components}
+        return best_of(at_rank, TAUGHT_DEFAULT)
 
     best = pick(range(len(folds)))
     hidden = room.rows[np.concatenate([fold.hidden for fold in folds])]

@@ -9,6 +9,7 @@ teachers count almost alike.
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,9 @@ _HEAD_START = {True: {"least squares": 0.02}, False: {"spreading": 0.03, "logist
 
 #: The least and the largest mean confidence of a teacher.
 _CONFIDENCE = (0.3, 0.97)
+
+#: LIBLINEAR draws from one stream of random numbers for all threads.
+_ONE_AT_A_TIME = Lock()
 
 #: How often labels flow along the graph, and how much of a row's comes from its neighbors.
 _FLOWS, _FROM_NEIGHBORS = 50, 0.9
@@ -67,7 +71,8 @@ Teacher = Callable[[Views, Codes, int], Array]
 
 
 def _svm(views: Views, codes: Codes, c: int) -> Array:
-    head = fit_head(views.inputs, Labels(np.arange(c), codes), 1.0)
+    with _ONE_AT_A_TIME:
+        head = fit_head(views.inputs, Labels(np.arange(c), codes), 1.0)
     values = head.values(views.inputs)
     return np.hstack([-values, values]) if values.shape[1] == 1 else values
 
