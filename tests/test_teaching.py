@@ -97,6 +97,17 @@ def test_a_projection_is_linear_and_can_be_turned_back():
     np.testing.assert_allclose(parts.inverse_transform(parts.transform(inside)), inside, atol=1e-8)
 
 
+def test_the_share_of_a_hyperplane_that_the_parts_keep():
+    X, y = load_digits_49().data, load_digits_49().target
+    free, kept, all_of_it = (
+        NMFAlpha(r, lam=lam, max_iter=60, random_state=0).fit(X, y).margin_kept_
+        for r, lam in ((4, 0.0), (4, 30.0), (64, 30.0))
+    )
+    assert free.shape == kept.shape == (1,)
+    assert 0 <= free[0] < kept[0] <= 1
+    assert all_of_it[0] > 0.99
+
+
 def test_mixed_codes_do_not_know_the_size_of_a_sample():
     X, y = load_digits_49().data, load_digits_49().target
     parts = NMFAlpha(6, output="mixed", max_iter=20, random_state=0).fit(X, y)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import (
@@ -23,7 +24,7 @@ from marginparts._types import (
     Targets,
 )
 from marginparts.backends import Backend
-from marginparts.backends.base import column_sums
+from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import PartsTransformer, check_training_data, prepared
@@ -36,7 +37,7 @@ from marginparts.solve.factorize import (
     margin_components,
     parts_of,
 )
-from marginparts.solve.map import map_rows
+from marginparts.solve.map import map_rows, projection
 from marginparts.validation import check_nonnegative, check_rank
 
 
@@ -104,6 +105,9 @@ class NMFAlpha(PartsTransformer):
         XS: the components w+ of all questions, then w- of all (eq. 10).
     margin_codes_ : (2p, r) array
         HS: ``margin_codes_ @ components_`` is what the parts make of them.
+    margin_kept_ : (p,) array
+        The share of each hyperplane, by its squared length, that lies in the span of the parts: 1
+        when a projection onto them keeps all that it says.
     classes_ : array
         The labels seen.
     loss_curve_ : array
@@ -256,6 +260,13 @@ class NMFAlpha(PartsTransformer):
         known = np.flatnonzero(np.diff(S.indptr))
         HS = S[known].T @ np.asarray(result.H[known])
         self.margin_codes_ = np.asarray(HS) * column_sums(result.V).astype(X.dtype)
+        self.margin_kept_ = self._kept_in_the_span(len(names))
+
+    def _kept_in_the_span(self, p: int) -> Array:
+        """Return the share of each hyperplane's squared length that lies in the parts' span."""
+        W = self.margin_components_[:p] - self.margin_components_[p:]  # sparse for sparse data
+        kept = row_norms(np.asarray(W @ projection(self.components_.T)), squared=True)
+        return np.minimum(safe_ratio(kept, row_norms(W, squared=True)), 1.0)
 
     def path(
         self, X: Samples, lams: Iterable[float], *, callback: Callback | None = None
