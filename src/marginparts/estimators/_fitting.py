@@ -13,6 +13,7 @@ from marginparts.estimators._base import FitInputs, check_training_data, prepare
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels, check_class_weight
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
+from marginparts.rows.base import Elsewhere
 from marginparts.scores import check_scoring
 from marginparts.selection import (
     C_GRID_UNSCALED,
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 #: With a larger share of labeled samples there are no teachers unless they are asked for: so many
 #: labels can tell which settings are best.
 MANY_LABELED = 0.5
+
+#: Teachers see all labeled samples, and no more than this many.
+TEACHABLE = 20_000
 
 #: How a value of each parameter that may be chosen is checked.
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
@@ -79,7 +83,7 @@ def fit_classifier(
     X = check_training_data(model, X)
     labels = model._check_labels(y, X.shape[0])
     taught = _is_taught(model, labels)
-    recipe = _recipe(model, taught=taught)
+    recipe = _recipe(model, taught=taught, elsewhere=isinstance(X, Elsewhere))
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
     value = model.n_components
@@ -114,20 +118,21 @@ def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
         )
     if model.pseudo != "auto" or labels.multilabel:
         return bool(model.pseudo == "teachers")
-    return bool(np.mean(labels.labeled) <= MANY_LABELED)
+    n_labeled = int(labels.labeled.sum())
+    return n_labeled <= min(MANY_LABELED * len(labels.codes), TEACHABLE)
 
 
-def _recipe(model: NMFAlphaClassifier, *, taught: bool) -> Recipe:
+def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False) -> Recipe:
     """Return the parameters as a recipe, or refuse what makes no sense.
 
     The choice fills in what may be chosen (`Recipe.tuned`). Where there are teachers, they give the
-    labels and what the SVMs behind the directions see.
+    labels and what the SVMs behind the directions see. One SVM needs all rows in memory to guess.
     """
     features, pseudo, output = model.features, model.pseudo, model.output
     if taught:
         features, pseudo = None, None
     elif pseudo == "auto":
-        pseudo = "svm"
+        pseudo = None if elsewhere else "svm"
     if output == "auto":
         output = "mixed" if taught else "gram"
     return Recipe(

@@ -103,7 +103,8 @@ class NMFAlphaClassifier(
         directions and the final SVM then learn from all samples, and what is left at ``"auto"``
         takes one value that is good on average. ``"svm"`` and ``"tsvm"`` let the surest half that
         one classifier guesses take part in the directions. ``"auto"`` has teachers unless more
-        than half of the samples are labeled, or have several labels: then it is ``"svm"``.
+        than half of the samples (or 20,000) are labeled, or have several labels: then it is
+        ``"svm"``, or None for data on disk or on a cluster.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
@@ -251,7 +252,7 @@ class NMFAlphaClassifier(
         ----------
         X : (n, d) array or sparse matrix, RowBlocks or Dask array
             Nonnegative data, labeled and unlabeled, in memory, on disk (`open_rows`) or on a
-            cluster; set ``pseudo=None`` for these two.
+            cluster, of which teachers see the labeled samples and a draw of the others.
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
             sparse y is labeled: no label applies.
