@@ -39,10 +39,6 @@ from marginparts.validation import check_count, check_nonnegative, check_positiv
 if TYPE_CHECKING:
     from marginparts.estimators.classifier import NMFAlphaClassifier
 
-#: With a larger share of labeled samples there are no teachers unless they are asked for: so many
-#: labels can tell which settings are best.
-MANY_LABELED = 0.5
-
 #: Teachers see all labeled samples, and no more than this many.
 TEACHABLE = 20_000
 
@@ -111,7 +107,7 @@ def fit_classifier(
 
 
 def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
-    """Whether teachers label what is unlabeled: when asked to, or when few have a label."""
+    """Whether teachers label what is unlabeled: when asked to, or when there are any."""
     if model.pseudo == "teachers" and labels.multilabel:
         raise ValueError(
             "pseudo='teachers' needs one label a sample, and y has several; set pseudo='auto'."
@@ -119,7 +115,7 @@ def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
     if model.pseudo != "auto" or labels.multilabel:
         return bool(model.pseudo == "teachers")
     n_labeled = int(labels.labeled.sum())
-    return n_labeled <= min(MANY_LABELED * len(labels.codes), TEACHABLE)
+    return n_labeled < len(labels.codes) and n_labeled <= TEACHABLE
 
 
 def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False) -> Recipe:

@@ -102,9 +102,9 @@ class NMFAlphaClassifier(
         classifiers guess, weighed by what they say of hidden labels (`marginparts.teaching`); the
         directions and the final SVM then learn from all samples, and what is left at ``"auto"``
         takes one value that is good on average. ``"svm"`` and ``"tsvm"`` let the surest half that
-        one classifier guesses take part in the directions. ``"auto"`` has teachers unless more
-        than half of the samples (or 20,000) are labeled, or have several labels: then it is
-        ``"svm"``, or None for data on disk or on a cluster.
+        one classifier guesses take part in the directions. ``"auto"`` has teachers unless all
+        samples (or more than 20,000) are labeled, or have several labels: then it is ``"svm"``, or
+        None for data on disk or on a cluster.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
