@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import make_blobs
+from sklearn.datasets import load_digits, make_blobs
 
 from marginparts import NMFAlpha, NMFAlphaClassifier
 from marginparts.app.explanation import contributions
@@ -11,7 +11,7 @@ from marginparts.datasets import load_digits_49, load_docstrings
 from marginparts.labels import Labels, encode_labels
 from marginparts.solve.map import projection
 from marginparts.teaching import lessons_of, views_of
-from marginparts.teaching.lesson import TAUGHT_WEIGHT, all_values
+from marginparts.teaching.lesson import TAUGHT_WEIGHT, all_values, confident
 from marginparts.teaching.transduction import (
     balanced,
     class_shares,
@@ -141,6 +141,23 @@ def test_unlabeled_clouds_are_found(values):
     Z, y = _clouds()
     answers = values(Z / np.linalg.norm(Z, axis=1, keepdims=True), _few(y, 2), 3).argmax(axis=1)
     assert np.mean(answers == y) > 0.97
+
+
+def test_images_are_known_by_their_neighbors():
+    X, y = load_digits(return_X_y=True)
+    labels = Labels(np.arange(10), _few(y, 5))
+    right = {
+        name: np.mean(values.argmax(axis=1) == y)
+        for name, values in all_values(views_of(X, None, 0), labels).items()
+    }
+    assert min(right["spectral"], right["spreading"]) > max(right["latent"], right["svm"]) + 0.03
+
+
+def test_probabilities_are_as_confident_as_the_teacher_is_right():
+    values = np.random.default_rng(0).normal(size=(400, 3))
+    values -= values.max(axis=1, keepdims=True)
+    for accuracy in (0.5, 0.7, 0.9):
+        assert confident(values, accuracy).max(axis=1).mean() == pytest.approx(accuracy, abs=1e-6)
 
 
 def test_a_class_without_a_label_is_never_predicted(texts):

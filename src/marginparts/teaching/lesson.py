@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import softmax
 
 from marginparts._types import Array
@@ -31,9 +32,9 @@ TAUGHT_WEIGHT = 0.3
 #: How fast a teacher's weight falls with its distance from the best, in standard errors.
 _DECAY = 2.0
 
-#: What is added to the accuracy of some teachers, for sparse and for dense rows: what they were
-#: worth on the development collections beyond what few hidden labels can tell.
-_HEAD_START = {True: {"least squares": 0.02}, False: {"spreading": 0.03, "logistic": 0.01}}
+#: What is added to the accuracy of a teacher of sparse rows: what it was worth on the development
+#: collections beyond what few hidden labels can tell.
+_HEAD_START = {"least squares": 0.02}
 
 #: The least and the largest mean confidence of a teacher.
 _CONFIDENCE = (0.3, 0.97)
@@ -89,6 +90,10 @@ def _logistic(views: Views, codes: Codes, c: int) -> Array:
     return logistic_values(views.latent, codes, c)
 
 
+def _spectral(views: Views, codes: Codes, c: int) -> Array:
+    return logistic_values(views.spectral, codes, c, rounds=0)
+
+
 def _spreading(views: Views, codes: Codes, c: int) -> Array:
     """Let labels flow to neighbors (Zhou et al. 2004); the logarithm of what arrives."""
     start = (codes[:, None] == np.arange(c)).astype(np.float64)
@@ -107,13 +112,18 @@ def _naive_bayes(views: Views, codes: Codes, c: int) -> Array:
 
 _TEACHERS: dict[str, Teacher] = {
     "svm": _svm, "latent": _latent, "least squares": _least_squares, "logistic": _logistic,
-    "spreading": _spreading, "naive Bayes": _naive_bayes,
+    "spreading": _spreading, "spectral": _spectral, "naive Bayes": _naive_bayes,
 }  # fmt: skip
 
 
 def teachers_for(views: Views) -> list[str]:
-    """Return the names of the teachers that suit the rows: naive Bayes takes texts alone."""
-    return [name for name in _TEACHERS if views.sparse or name != "naive Bayes"]
+    """Return the names of the teachers that suit the rows.
+
+    Naive Bayes takes texts alone; classes that are curved, as the spectral one expects, are found
+    among images and sounds.
+    """
+    other = "spectral" if views.sparse else "naive Bayes"
+    return [name for name in _TEACHERS if name != other]
 
 
 def all_values(views: Views, labels: Labels) -> dict[str, Array]:
@@ -186,14 +196,14 @@ def _combined(
     right = {name: np.concatenate([np.empty(0, bool), *own]) for name, own in hits.items()}
     # one right and one wrong answer more: few labels are no proof
     accuracies = {name: (own.sum() + 1) / (len(own) + 2) for name, own in right.items()}
-    start = _HEAD_START[sparse]
+    start = _HEAD_START if sparse else {}
     merits = np.array([accuracies[name] + start.get(name, 0.0) for name in said])
     best = min(merits.max(), _CONFIDENCE[1])
     count = len(next(iter(right.values()))) + 4
     error = np.sqrt(max(best * (1 - best), 0.02) / count)
     shares = softmax(_DECAY * (merits - merits.max()) / error)
     logs = sum(
-        share * np.log(_confident(said[name], accuracies[name]) + 1e-4)
+        share * np.log(confident(said[name], accuracies[name]) + 1e-4)
         for name, share in zip(said, shares, strict=True)
     )
     Q = softmax(logs, axis=1)
@@ -205,16 +215,21 @@ def _combined(
     return Lesson(taught, weights, teachers, {name: float(a) for name, a in accuracies.items()})
 
 
-def _confident(values: Array, accuracy: float) -> Array:
+def confident(values: Array, accuracy: float) -> Array:
     """Return probabilities whose largest ones are the accuracy on average."""
     values = values.astype(np.float64)
-    low, high = -12.0, 12.0  # logarithms of the temperature
     target = np.clip(accuracy, *_CONFIDENCE)
-    for _ in range(40):
-        middle = (low + high) / 2
-        P = softmax(values * np.exp(-middle), axis=1)
-        if P.max(axis=1).mean() > target:
-            low = middle
-        else:
-            high = middle
-    return np.asarray(P)
+
+    def excess(log_temperature: float) -> float:
+        # the largest value is 0, so the largest probability is one over the sum
+        sums = np.exp(values * np.exp(-log_temperature)).sum(axis=1)
+        return float(np.mean(1 / sums) - target)
+
+    low, high = -12.0, 12.0
+    if excess(low) <= 0:
+        best = low
+    elif excess(high) >= 0:
+        best = high
+    else:
+        best = brentq(excess, low, high, xtol=1e-9)
+    return np.asarray(softmax(values * np.exp(-best), axis=1))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from marginparts._types import Array
 from marginparts.labels import UNKNOWN
@@ -69,11 +69,14 @@ class Balance:
 
 def balanced(Q: Array, shares: Array) -> Array:
     """Scale the columns of probabilities (n, c) until classes have their shares on average."""
-    logs, shift = np.log(Q + 1e-12), np.zeros(Q.shape[1])
+    Q = Q + 1e-12
+    scale = np.ones(Q.shape[1])
     for _ in range(_BALANCING):
-        Q = softmax(logs + shift, axis=1)
-        shift += np.log(shares / (Q.mean(axis=0) + 1e-9))
-    return np.asarray(softmax(logs + shift, axis=1))
+        # the mean over rows of Q * scale / (its sum over classes), without writing that down
+        mean = scale * ((1 / (Q @ scale)) @ Q) / len(Q)
+        scale *= shares / (mean + 1e-9)
+    Q *= scale
+    return np.asarray(Q / Q.sum(axis=1, keepdims=True))
 
 
 def least_squares_values(Z: Array, codes: Codes, c: int, ridge: float = 0.1) -> Array:
@@ -141,13 +144,19 @@ def _logistic_fit(
     penalty = np.full((shape[0], 1), ridge)
     penalty[-1] = ridge * 1e-2
     w = weights[:, None]
+    goal = w * Q
 
     def loss(b: Array) -> tuple[float, Array]:
         B = b.reshape(shape)
         values = A @ B
-        log_p = values - logsumexp(values, axis=1, keepdims=True)
-        gradient = A.T @ (w * (np.exp(log_p) - Q)) + penalty * B
-        return float(-np.sum(w * Q * log_p) + 0.5 * np.sum(penalty * B * B)), gradient.ravel()
+        values -= values.max(axis=1, keepdims=True)
+        fit = np.sum(goal * values)
+        P = np.exp(values, out=values)
+        total = P.sum(axis=1, keepdims=True)
+        fit -= np.sum(goal.sum(axis=1, keepdims=True) * np.log(total))
+        P *= w / total
+        gradient = A.T @ (P - goal) + penalty * B
+        return float(0.5 * np.sum(penalty * B * B) - fit), gradient.ravel()
 
     begin = np.zeros(shape) if start is None else start
     found = minimize(loss, begin.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": steps})

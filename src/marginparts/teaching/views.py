@@ -12,15 +12,16 @@ from sklearn.utils.extmath import randomized_svd
 from marginparts._types import Array, Data
 from marginparts.weighting import weighted_rows
 
-#: Dimensions of the latent space, and the leading ones in which neighbors are sought.
-_DIMENSIONS, _NEAR = 200, 100
+#: Dimensions of the latent space; the leading ones in which neighbors are sought, and neighbors of
+#: a row, for sparse and for dense rows.
+_DIMENSIONS, _NEAR, _NEIGHBORS = 200, {True: 100, False: 50}, {True: 10, False: 7}
 
-#: Neighbors of a row, itself not counted.
-_NEIGHBORS = 10
+#: Leading eigenvectors of the graph, and how fast their weight falls with the eigenvalue.
+_WAVES, _FALL = 50, 0.999
 
 
 class Views(NamedTuple):
-    """All rows in three views.
+    """All rows in several views.
 
     Attributes
     ----------
@@ -29,8 +30,11 @@ class Views(NamedTuple):
     latent : (n, q) array
         The same in their leading singular directions, again of length 1.
     graph : (n, n) CSR array
-        Each row and its nearest ones in that space, symmetric; weights are cosines, scaled so that
-        the largest eigenvalue is 1.
+        Each row and its nearest ones in that space, symmetric, scaled so that the largest
+        eigenvalue is 1.
+    spectral : (n, q) array
+        The rows by the graph's leading eigenvectors, which vary slowly from a row to its neighbors;
+        again of length 1. Without columns for sparse data.
     counts : (n, d) CSR array or None
         The rows in units of their smallest entry, for sparse data: near to counts, however these
         were weighted.
@@ -39,6 +43,7 @@ class Views(NamedTuple):
     inputs: sp.csr_array
     latent: Array
     graph: sp.csr_array
+    spectral: Array
     counts: sp.csr_array | None
 
     @property
@@ -55,21 +60,42 @@ def views_of(X: Data, weights: Array | None, seed: int) -> Views:
     rank = max(1, min(_DIMENSIONS, min(X.shape) - 1))
     _, _, axes = randomized_svd(inputs, rank, n_iter=4, random_state=seed)
     latent = np.asarray(inputs @ axes.T, dtype=np.float64)
-    graph = _neighbor_graph(normalize(latent[:, :_NEAR]))
-    return Views(inputs, normalize(latent), graph, counts)
+    sparse = counts is not None
+    graph = _neighbor_graph(normalize(latent[:, : _NEAR[sparse]]), sparse=sparse)
+    spectral = np.empty((len(latent), 0)) if sparse else _by_eigenvectors(graph, seed)
+    return Views(inputs, normalize(latent), graph, spectral, counts)
 
 
-def _neighbor_graph(Z: Array) -> sp.csr_array:
-    """Return the graph of the nearest rows of Z (n, q), whose rows have length 1."""
+def _neighbor_graph(Z: Array, *, sparse: bool) -> sp.csr_array:
+    """Return the graph of the nearest rows of Z (n, q), whose rows have length 1.
+
+    Texts are as near as the cosine of their angle says. Of other rows some lie denser than others:
+    there distances count in units of the distance to the farthest neighbor.
+    """
     # its module is slow to import, and only this needs it
     from sklearn.neighbors import kneighbors_graph
 
-    k = min(_NEIGHBORS, len(Z) - 1)
+    k = min(_NEIGHBORS[sparse], len(Z) - 1)
     near = sp.csr_array(kneighbors_graph(Z, k, mode="distance"))
-    near.data = np.maximum(1 - near.data**2 / 2, 0) + 1e-6  # cosines
+    if sparse:
+        near.data = np.maximum(1 - near.data**2 / 2, 0) + 1e-6
+    else:
+        reach = near.data.reshape(-1, k).max(axis=1)
+        scale = np.repeat(reach, k) * reach[near.indices]
+        near.data = np.exp(-(near.data**2) / np.maximum(scale, 1e-12)) + 1e-6
     graph = near.maximum(near.T)
-    scale = sp.diags_array(1 / np.sqrt(np.asarray(graph.sum(axis=1)).ravel()))
-    return sp.csr_array(scale @ graph @ scale)
+    root = sp.diags_array(1 / np.sqrt(np.asarray(graph.sum(axis=1)).ravel()))
+    return sp.csr_array(root @ graph @ root)
+
+
+def _by_eigenvectors(graph: sp.csr_array, seed: int) -> Array:
+    """Return the rows (n, q) by the leading eigenvectors of their graph, weighted."""
+    from scipy.sparse.linalg import eigsh
+
+    n = graph.shape[0]
+    start = np.random.default_rng(seed).random(n)
+    values, vectors = eigsh(graph, min(_WAVES, n - 1), which="LA", v0=start, tol=1e-3)
+    return np.asarray(normalize(vectors / np.sqrt(1 - _FALL * np.minimum(values, 1))))
 
 
 def _in_smallest_units(X: sp.csr_array) -> sp.csr_array:
