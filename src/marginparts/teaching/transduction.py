@@ -31,7 +31,7 @@ _BALANCING, _SHARPNESS = 20, 0.05
 
 #: When at least this share of the classes has as many labels as any, give or take one, they were
 #: drawn class by class; and by which factor the classes' shares may then move.
-_EQUAL, _FREEDOM = 0.8, 2.0
+_EQUAL, _FREEDOM = 0.8, 1.3
 
 
 def class_shares(codes: Codes, c: int) -> Array | None:
@@ -49,7 +49,7 @@ class Balance:
     """Keeps the answers for unlabeled rows near the classes' shares.
 
     Where the labels do not say what these are, those of the first answers are taken, and later ones
-    may be twice or half as large: left free, one class can take all.
+    may differ from them by a factor of 1.3: left free, one class can take all.
     """
 
     def __init__(self, codes: Codes, c: int) -> None:
