@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 #: Teachers see all labeled samples, and no more than this many.
 TEACHABLE = 20_000
 
+#: Entries of several labels that teachers keep in memory, each for each fold.
+_ENTRIES = 8_000_000
+
 #: How a value of each parameter that may be chosen is checked.
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "lam": check_nonnegative,
@@ -111,6 +114,9 @@ def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
     """Whether teachers label what is unlabeled: when asked to, or when there are any."""
     if model.pseudo != "auto":
         return bool(model.pseudo == "teachers")
+    seen = min(len(labels.codes), 2 * TEACHABLE)  # all labeled ones and a draw of the others
+    if labels.multilabel and seen * len(labels.classes) > _ENTRIES:
+        return False
     return not labels.complete.all() and int(labels.labeled.sum()) <= TEACHABLE
 
 
