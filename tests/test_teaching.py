@@ -8,10 +8,13 @@ from sklearn.datasets import load_digits, make_blobs
 from marginparts import NMFAlpha, NMFAlphaClassifier
 from marginparts.app.explanation import contributions
 from marginparts.datasets import load_digits_49, load_docstrings
+from marginparts.directions import DirectionSpec, find_directions
 from marginparts.labels import Labels, encode_labels
+from marginparts.scores import quality
 from marginparts.solve.map import projection
-from marginparts.teaching import lessons_of, views_of
+from marginparts.teaching import lessons_of, lessons_of_several, views_of
 from marginparts.teaching.lesson import TAUGHT_WEIGHT, all_values, confident
+from marginparts.teaching.several import Answers, Opinion, best_cut, with_shares
 from marginparts.teaching.transduction import (
     balanced,
     class_shares,
@@ -248,9 +251,101 @@ def test_the_same_fit_from_sparse_and_dense_rows():
     np.testing.assert_array_equal(dense.predict(digits.data), sparse.predict(digits.data))
 
 
-def test_several_labels_have_no_teachers():
-    X = load_digits_49().data
-    Y = np.full((len(X), 2), -1)
-    Y[:30] = np.random.default_rng(0).integers(0, 2, (30, 2))
-    with pytest.raises(ValueError, match="one label a sample"):
-        NMFAlphaClassifier(4, pseudo="teachers").fit(X, Y)
+@pytest.fixture(scope="module")
+def tagged(texts):
+    """Texts with a label for each of four topics, and two for pairs of topics; 24 are labeled."""
+    X, topic = texts
+    y = np.column_stack([topic[:, None] == np.arange(4), topic < 2, topic % 2 == 0]).astype(int)
+    codes = np.full_like(y, -1)
+    rows = np.random.default_rng(0).permutation(len(y))[:24]
+    codes[rows] = y[rows]
+    return l2_log(X), y, codes
+
+
+def test_labels_keep_their_shares():
+    rng = np.random.default_rng(0)
+    values, shares = rng.normal(size=(200, 3)) * (1, 5, 20), np.array([0.02, 0.3, 0.9])
+    P = with_shares(values, shares)
+    np.testing.assert_allclose(P.mean(axis=0), shares, atol=1e-6)
+    for own, p in zip(values.T, P.T, strict=True):
+        assert np.all(np.diff(p[np.argsort(own)]) >= 0)
+
+
+def test_the_cut_has_the_largest_expected_f():
+    P = np.random.default_rng(0).random(40) ** 3
+    expected = {cut: 2 * P[cut <= P].sum() / (np.sum(cut <= P) + P.sum()) for cut in P}
+    cut = best_cut(P)
+    assert cut == max(expected, key=expected.get)
+    # the rule of Lewis: give what is more probable than half the best F
+    assert np.array_equal(cut <= P, expected[cut] / 2 < P)
+
+
+def test_a_teacher_that_guesses_counts_less():
+    rng = np.random.default_rng(0)
+    truth = (rng.random((300, 5)) < 0.3).astype(np.int64)
+    values = rng.normal(size=(300, 5, 4))
+    values[..., 1:] += 2 * truth[..., None]
+    prior = np.zeros(5)
+    opinion = Opinion.learned([Answers(values, prior)], [truth])
+    assert opinion.shares[0] < 0.5 * opinion.shares[1:].min()
+    assert opinion.shares.sum() == pytest.approx(1)
+    np.testing.assert_allclose(Opinion.learned([], []).shares, 0.25)
+
+
+def test_known_entries_of_several_labels_are_kept(tagged):
+    rows, _, codes = tagged
+    labels = encode_labels(np.where(np.arange(6) == 5, -1, codes))  # of one label nothing is known
+    codes = labels.codes.copy()
+    codes[np.flatnonzero(labels.labeled)[:5], 0] = -1  # and some single entries
+    labels = Labels(labels.classes, codes)
+    hidden = [np.flatnonzero(labels.labeled)[k::2] for k in range(2)]
+    views = views_of(rows, usual_weights(rows), 0)
+    lesson, without = lessons_of_several(views, labels, hidden)
+    for each, left in zip((lesson, *without), (labels, *map(labels.hide, hidden)), strict=True):
+        known = left.codes >= 0
+        np.testing.assert_array_equal(each.labels.codes[known], left.codes[known])
+        assert np.all(each.weights[known] == 1)
+        assert np.all((each.weights[~known] > 0) & (each.weights[~known] <= TAUGHT_WEIGHT))
+        assert each.labels.complete.all()
+        assert not each.labels.codes[:, 5].any()
+
+
+def test_hidden_entries_have_no_part_in_what_is_said_without_them(tagged):
+    rows, _, codes = tagged
+    hidden = np.flatnonzero(codes[:, 0] >= 0)[:8]
+    wrong = codes.copy()
+    wrong[hidden] = 1 - wrong[hidden]
+    views = views_of(rows, usual_weights(rows), 0)
+    (one,), (other,) = (
+        lessons_of_several(views, encode_labels(each), [hidden])[1] for each in (codes, wrong)
+    )
+    np.testing.assert_array_equal(one.labels.codes, other.labels.codes)
+    np.testing.assert_array_equal(one.weights, other.weights)
+
+
+def test_teachers_beat_labels_alone_where_samples_have_several(tagged):
+    rows, y, codes = tagged
+    given = {"lam": 10.0, "map_iter": 40, "C": 4.0, "normalize": True, "rehearse": False}
+    models = [
+        NMFAlphaClassifier(16, pseudo=pseudo, random_state=0, max_iter=30, **given)
+        for pseudo in ("auto", None)
+    ]
+    values = [model.fit(rows, codes).decision_function(rows) for model in models]
+    taught, alone = (quality(each, encode_labels(y), "f1_micro") for each in values)
+    assert models[0].teachers_
+    assert not models[1].teachers_
+    assert taught > alone + 0.05
+
+
+def test_weights_of_entries_are_those_of_rows_where_all_are_alike(tagged):
+    rows, y, _ = tagged
+    labels, rng = encode_labels(y), np.random.default_rng(0)
+    weights = rng.random(len(y)) + 0.1
+    spec = DirectionSpec()
+    one, other = (
+        find_directions(rows, labels, spec, weights=each).S
+        for each in (weights, np.repeat(weights[:, None], 6, axis=1))
+    )
+    np.testing.assert_array_equal(one.toarray(), other.toarray())
+    S = find_directions(rows, labels, spec, by_mass=True).S
+    assert (S.T @ rows.sum(axis=1)).sum() == pytest.approx(rows.sum())

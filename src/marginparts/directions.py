@@ -31,6 +31,7 @@ from marginparts.labels import (
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import row_lengths
 from marginparts.svm.duals import DualProblem, solve_duals
+from marginparts.svm.head import counts_of
 from marginparts.svm.transductive import transductive_weights
 from marginparts.validation import check_matrix, check_option, check_positive, seed_of
 
@@ -188,11 +189,13 @@ def find_directions(
     features: Data | None = None,
     whole: Whole | None = None,
     weights: Array | None = None,
+    by_mass: bool = False,
 ) -> Directions:
     """`margin_directions` on trusted data (n, d).
 
     The classifiers see ``features`` (n, f) where they are given. ``whole`` says what is known of
-    all rows, where these are only some. ``weights`` (n,) multiply the cost of each row.
+    all rows, where these are only some. ``weights`` (n,) multiply the cost of each row, (n, p) that
+    of each entry. With ``by_mass`` components keep the proportions that their duals give them.
     """
     if isinstance(X, OutOfCore):
         return _gathered_directions(X, labels, spec, seed)
@@ -208,13 +211,15 @@ def find_directions(
         labels = pseudo_labels(seen, labels, spec.pseudo, C, seed, spec.class_weight)
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
     tasks = [_without_empty(task, mass) for task in labels.tasks(spec.multiclass)]
-    usable = [task for task in tasks if len(np.unique(task.signs)) == 2]
+    numbers = [k for k, task in enumerate(tasks) if len(np.unique(task.signs)) == 2]
+    usable = [tasks[k] for k in numbers]
     costs = [C * task_weights(task, labels, spec.class_weight) for task in usable]
     if weights is not None:
-        costs = [cost * weights[task.rows] for cost, task in zip(costs, usable, strict=True)]
+        counts = [counts_of(weights, tasks[k], k) for k in numbers]
+        costs = [cost * own for cost, own in zip(costs, counts, strict=True)]
     duals = _duals(seen, usable, spec.source, costs, seed)
     if weights is not None and spec.source == "class":  # sums know no cost, and are weighted
-        duals = [weights[task.rows] for task in usable]
+        duals = counts
     if features is not None or spec.features is not None:
         lengths, seen_lengths = row_lengths(X), row_lengths(seen)
         carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -228,8 +233,7 @@ def find_directions(
     S = _assemble(kept, X.shape[0])
     if scale and S.shape[1]:
         total = mass.sum() if whole is None else whole.mass
-        XS_mass = S.T @ mass  # the column sums of S.T @ X without forming it
-        S = S @ sp.diags_array(total / (S.shape[1] * XS_mass))
+        S = S @ sp.diags_array(total / _divisors(S, mass, by_mass=by_mass))
     return Directions(sp.csr_array(S).astype(X.dtype), tuple(task.name for task, _ in kept))
 
 
@@ -295,6 +299,14 @@ def _duals(
         _online(seen[task.rows], task.signs, source, cost, seed)
         for task, cost in zip(tasks, costs, strict=True)
     ]
+
+
+def _divisors(S: sp.csr_array, mass: Array, *, by_mass: bool) -> Array:
+    """Return what the columns of S are divided by (2p,), so that all components have mass 1."""
+    XS_mass = S.T @ mass  # the column sums of S.T @ X without forming it
+    if by_mass:
+        return np.full(S.shape[1], XS_mass.sum())
+    return np.asarray(S.shape[1] * XS_mass)
 
 
 def _own_duals(source: DualSource, rows: sp.csr_array, signs: NDArray[np.float64]) -> Array:

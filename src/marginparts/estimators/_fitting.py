@@ -22,6 +22,7 @@ from marginparts.selection import (
     LAM_GRID_SEVERAL,
     LAM_GRID_UNSCALED,
     TAUGHT_DEFAULT,
+    TAUGHT_TRUST,
     CandidateGrid,
     Choice,
     Classroom,
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 #: Teachers see all labeled samples, and no more than this many.
 TEACHABLE = 20_000
+
+#: Entries of several labels that teachers keep in memory, each for each fold.
+_ENTRIES = 8_000_000
 
 #: How a value of each parameter that may be chosen is checked.
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
@@ -108,14 +112,12 @@ def fit_classifier(
 
 def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
     """Whether teachers label what is unlabeled: when asked to, or when there are any."""
-    if model.pseudo == "teachers" and labels.multilabel:
-        raise ValueError(
-            "pseudo='teachers' needs one label a sample, and y has several; set pseudo='auto'."
-        )
-    if model.pseudo != "auto" or labels.multilabel:
+    if model.pseudo != "auto":
         return bool(model.pseudo == "teachers")
-    n_labeled = int(labels.labeled.sum())
-    return n_labeled < len(labels.codes) and n_labeled <= TEACHABLE
+    seen = min(len(labels.codes), 2 * TEACHABLE)  # all labeled ones and a draw of the others
+    if labels.multilabel and seen * len(labels.classes) > _ENTRIES:
+        return False
+    return not labels.complete.all() and int(labels.labeled.sum()) <= TEACHABLE
 
 
 def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False) -> Recipe:
@@ -228,7 +230,8 @@ def _fit_best(
         rows, values = choice.held_out
         truth = labels.take(rows)
         if labels.multilabel and model.thresholds is not None:
-            thresholds = choose_thresholds(values, truth, model.scoring)
+            trust = 1.0 if room is None else TAUGHT_TRUST
+            thresholds = trust * choose_thresholds(values, truth, model.scoring)
             # the hyperplanes are moved by the thresholds, so that a value above 0 is a yes
             head = head._replace(intercept=head.intercept - thresholds)
         calibration = calibrate(values - thresholds, truth)

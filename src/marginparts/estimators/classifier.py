@@ -103,8 +103,8 @@ class NMFAlphaClassifier(
         directions and the final SVM then learn from all samples, and what is left at ``"auto"``
         takes one value that is good on average. ``"svm"`` and ``"tsvm"`` let the surest half that
         one classifier guesses take part in the directions. ``"auto"`` has teachers unless all
-        samples (or more than 20,000) are labeled, or have several labels: then it is ``"svm"``, or
-        None for data on disk or on a cluster.
+        samples (or more than 20,000) are labeled, or several labels are very many (8 million
+        entries): then it is ``"svm"``, or None for data on disk or on a cluster.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}

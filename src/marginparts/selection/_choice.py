@@ -202,12 +202,13 @@ def honest_scores(
     values: Callable[[Setting, int], Array],
     *,
     thresholds: bool = True,
+    trust: float = 1.0,
 ) -> list[float]:
     """Return the score in each fold of what would be chosen on the others; none for one fold.
 
     ``pick`` chooses a setting on some folds, given by their numbers; ``values`` returns what a
     setting says of the hidden labels of a fold: decision values (hidden, p). With ``thresholds``
-    these are chosen as well, where samples have several labels.
+    these are chosen as well, where samples have several labels, and taken at the share ``trust``.
     """
     found = []
     for k, fold in enumerate(folds if len(folds) > 1 else []):
@@ -217,6 +218,6 @@ def honest_scores(
         if thresholds and fold.labels.multilabel:
             seen = np.concatenate([values(setting, i) for i in others])
             truth = fold.labels.take(np.concatenate([folds[i].hidden for i in others]))
-            said = said - choose_thresholds(seen, truth, fold.scoring)
+            said = said - trust * choose_thresholds(seen, truth, fold.scoring)
         found.append(fold.quality(said))
     return found

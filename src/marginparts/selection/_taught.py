@@ -26,7 +26,7 @@ from marginparts.selection._race import Comparison
 from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
 from marginparts.solve.start import thread_pools
 from marginparts.svm.head import Head, fit_head
-from marginparts.teaching import Lesson, Views, lessons_of, views_of
+from marginparts.teaching import Lesson, Views, lessons_of, lessons_of_several, views_of
 from marginparts.weighting import usual_weights
 
 #: What is taken where nothing is said: good on average over the development collections.
@@ -34,6 +34,10 @@ TAUGHT_DEFAULT = Setting(n_components=64, lam=10.0, map_iter=40, normalize=True,
 
 #: Where two folds hide as many labels as this, they tell enough.
 _TELLING = 500
+
+#: Of thresholds that are chosen on hidden labels, this share is taken: 0 is where the teachers cut,
+#: and the mean of two guesses is better than either.
+TAUGHT_TRUST = 0.5
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,8 @@ class Classroom:
         if sum(len(fold.hidden) for fold in folds[:2]) >= _TELLING:
             folds = folds[:2]
         views = views_of(few, weights, seed)
-        lesson, without = lessons_of(views, known, [fold.hidden for fold in folds])
+        teach = lessons_of_several if known.multilabel else lessons_of
+        lesson, without = teach(views, known, [fold.hidden for fold in folds])
         return cls(rows, few, weights, views, folds, lesson, without)
 
     def directions(
@@ -88,7 +93,7 @@ class Classroom:
         """Return the margin components of SVMs that learn from a lesson, over these rows."""
         return find_directions(
             self.X, lesson.labels, recipe.directions, seed, features=self.views.inputs,
-            whole=whole, weights=lesson.weights,
+            whole=whole, weights=lesson.weights, by_mass=lesson.labels.multilabel,
         )  # fmt: skip
 
     def all_directions(self, X: Data | OutOfCore, recipe: Recipe, seed: int) -> Directions:
@@ -153,7 +158,10 @@ def choose_taught(
 
     best = pick(range(len(folds)))
     hidden = room.rows[np.concatenate([fold.hidden for fold in folds])]
-    honest = honest_scores_of(folds, pick, lambda setting, k: said[setting][k])
+    honest = honest_scores_of(
+        folds, pick, lambda setting, k: said[setting][k],
+        thresholds=comparison.thresholds is not None, trust=TAUGHT_TRUST,
+    )  # fmt: skip
     return Choice(best, scores, HeldOut(hidden, np.concatenate(said[best])), honest)
 
 

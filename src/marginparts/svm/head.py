@@ -79,8 +79,8 @@ def fit_head(
         Give every row length 1, or else only all rows together (root mean square).
     class_weight : None, "balanced" or dict
         How much the samples of each class count.
-    weights : (n,) array or None
-        How much each row counts besides.
+    weights : (n,) or (n, p) array or None
+        How much each row counts besides, or each entry of several labels.
     seed : int
 
     Returns
@@ -99,16 +99,21 @@ def fit_head(
         rows = np.hstack([rows, np.ones((rows.shape[0], 1))])
     tasks = labels.tasks() if labels.multilabel else _class_tasks(labels)
     W = np.zeros((len(tasks), r + 1))
-    for w, task in zip(W, tasks, strict=True):
+    for k, (w, task) in enumerate(zip(W, tasks, strict=True)):
         if len(np.unique(task.signs)) < 2:  # what all samples have is always given, or never
             w[-1] = task.signs[0] if len(task.signs) else -1.0
             continue
         some = rows if len(task.rows) == rows.shape[0] else rows[task.rows]
-        cost = C * task_weights(task, labels, class_weight) * counts[task.rows]
+        cost = C * task_weights(task, labels, class_weight) * counts_of(counts, task, k)
         solve = squared_hinge_weights if newton else partial(_liblinear_weights, seed=seed)
         w[:] = solve(some, task.signs, cost)
     head = Head(np.ascontiguousarray(W[:, :-1]), np.ascontiguousarray(W[:, -1]), size)
     return head if labels.multilabel or len(labels.classes) == 2 else _of_all_classes(head, labels)
+
+
+def counts_of(weights: Array, task: BinaryTask, k: int) -> Array:
+    """Return what the rows of the k-th task count, of weights for rows or for entries."""
+    return np.asarray((weights if weights.ndim == 1 else weights[:, k])[task.rows])
 
 
 def _class_tasks(labels: Labels) -> list[BinaryTask]:

@@ -7,6 +7,7 @@ rows: from known labels, and from the teachers' in proportion to how sure they a
 """
 
 from marginparts.teaching.lesson import Lesson, lessons_of
+from marginparts.teaching.several import lessons_of_several
 from marginparts.teaching.views import Views, views_of
 
-__all__ = ["Lesson", "Views", "lessons_of", "views_of"]
+__all__ = ["Lesson", "Views", "lessons_of", "lessons_of_several", "views_of"]
