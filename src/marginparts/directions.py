@@ -32,7 +32,7 @@ from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import row_lengths
 from marginparts.svm.duals import DualProblem, solve_duals
 from marginparts.svm.transductive import transductive_weights
-from marginparts.validation import check_matrix, check_option, check_positive, seed_of
+from marginparts.validation import check_matrix, check_option, check_positive, check_sum, seed_of
 
 #: Where directions may come from, besides a function of one's own.
 SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "class")
@@ -159,6 +159,7 @@ def margin_directions(
            [0.  , 0.  ]])
     """
     X = check_matrix(X, "margin_directions")
+    check_sum(X, "margin_directions")
     own = None
     if not isinstance(features, str) and features is not None:
         own, features = check_features(features, X.shape[0]), None

@@ -201,6 +201,8 @@ def label_start(X: Rows, labels: Labels, r: int, seed: int) -> tuple[Array, Arra
     V = uniform_rows(seed, 1, (d, r)) / d
     groups = [labels.members(k) for k in range(len(labels.classes))]
     for k, centroid in enumerate(_centroids(X, groups, r, seed)):
+        # k-means leaves roundings of either sign where the mean is zero
+        centroid = np.maximum(centroid, 0)
         total = centroid.sum()
         if total > 0:
             V[:, k] = (1 - _NOISE) * centroid / total + _NOISE * V[:, k]
@@ -226,6 +228,8 @@ def _class_centroids(X: Data, k: int, seed: int) -> list[Array]:
     """Return at most k centroids of the rows of one class."""
     if k == 1:
         return [np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()]
+    if k < X.shape[0]:  # an empty row says nothing about its class, and would be a centroid
+        X = X[np.flatnonzero(np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() > 0)]
     if k >= X.shape[0]:
         return [np.asarray(X[[i]].sum(axis=0, dtype=np.float64)).ravel() for i in range(X.shape[0])]
     from sklearn.cluster import KMeans

@@ -48,11 +48,12 @@ class DualProblem(NamedTuple):
 
 
 class DualSolution(NamedTuple):
-    """Dual coefficients (m,), weight vector (d,), and whether the tolerance was met."""
+    """Dual coefficients (m,), weight vector (d,), whether the tolerance was met, and the passes."""
 
     alpha: NDArray[np.float64]
     w: NDArray[np.float64]
     converged: bool
+    epochs: int = 0
 
 
 def solve_duals(
@@ -122,6 +123,6 @@ def _solve_some(
         alpha, W, tol, max_epochs, seed,
     )  # fmt: skip
     return [
-        DualSolution(alpha[lo:hi], w, bool(count <= max_epochs))
+        DualSolution(alpha[lo:hi], w, bool(count <= max_epochs), int(count))
         for lo, hi, w, count in zip(starts, starts[1:], W, epochs, strict=False)
     ]
