@@ -17,6 +17,8 @@ from marginparts._types import Array, Data, Init, Samples, Seed
 
 DTYPES = (np.float64, np.float32)
 
+MOST_COST = 1e100
+
 
 def check_matrix(X: Samples, whom: str) -> Data:
     """Return X as a C-ordered array or canonical CSR of float32 or float64; X is never changed."""
@@ -118,6 +120,13 @@ def check_positive(value: object, name: str) -> float:
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a finite number larger than 0.")
     return float(value)
+
+
+def check_cost(value: object, name: str) -> float:
+    """Return a cost of an SVM, whose multiples stay within range."""
+    if check_positive(value, name) > MOST_COST:
+        raise ValueError(f"{name}={value!r} must be at most {MOST_COST:g}.")
+    return check_positive(value, name)
 
 
 def check_count(value: object, name: str, least: int = 1) -> int:

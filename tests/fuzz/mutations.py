@@ -10,8 +10,8 @@ import numpy as np
 #: What may stand in the place of a value.
 STRANGE = (
     None, True, -1, 0, 1, 3, 10**12, 2**63, 1e308, "", "auto", "\x1b[31m", "x" * 5000, [], [1, 2],
-    {}, {"float": "nan"}, {"float": "-inf"}, {"tuple": []}, {"dict": [[1, 2]]}, {"array": "classes_"},
-    {"scalar": ["int8", 3]}, {"objects": {"shape": [2], "values": ["a", 1]}},
+    {}, {"float": "nan"}, {"float": "-inf"}, {"tuple": []}, {"dict": [[1, 2]]},
+    {"array": "classes_"}, {"scalar": ["int8", 3]}, {"objects": {"shape": [2], "values": ["a", 1]}},
 )  # fmt: skip
 
 

@@ -60,6 +60,13 @@ def use(model):
         model.partial_fit(sp.csr_array(rows), Y[:5])
 
 
+def is_a_sentence(error, path):
+    said = str(error)
+    assert str(path) in said
+    assert "\n" not in said
+    assert said.endswith(".")
+
+
 def run_models(name, n, seed, tmp_path):
     """Return how many files were refused, and how many gave a model that works."""
     path, counts = tmp_path / "model", [0, 0]
@@ -73,8 +80,7 @@ def run_models(name, n, seed, tmp_path):
             model = load(path)
         except FileProblemError as error:
             counts[0] += 1
-            assert str(path) in str(error)
-            assert "\n" not in str(error)
+            is_a_sentence(error, path)
             continue
         try:
             with warnings.catch_warnings():
@@ -102,3 +108,77 @@ def test_a_strange_model_is_refused_or_works(name, tmp_path):
 @pytest.mark.parametrize("name", MODELS)
 def test_many_strange_models(name, seed, tmp_path):
     print(name, seed, run_models(name, LONG, seed, tmp_path))
+
+
+class StopError(Exception):
+    pass
+
+
+def stopping(at):
+    """Return a callback that ends a fit with an exception."""
+    calls = []
+
+    def callback(progress):
+        calls.append(progress)
+        if len(calls) == at:
+            raise StopError
+
+    return callback
+
+
+def fit_parts(path, callback=None):
+    result = nmf_alpha(
+        X, 3, random_state=0, solver="mue", max_iter=12, tol=0, callback=callback,
+        checkpoint=Checkpoint(path, every_iterations=1),
+    )  # fmt: skip
+    return result.V, result.H, result.losses
+
+
+def fit_classifier(path, callback=None):
+    model = NMFAlphaClassifier(
+        2, lam="auto", map_iter=3, C=1.0, max_iter=3, pseudo=None, random_state=0,
+        callback=callback, checkpoint=Checkpoint(path, every_iterations=1),
+    ).fit(X, Y)  # fmt: skip
+    return (model.parts_.components_, model.head_.coef)
+
+
+#: A fit, and the calls after which it is ended: in the race of the second, and behind it.
+FITS = {"run": (fit_parts, 6), "race": (fit_classifier, 30), "choice": (fit_classifier, 62)}
+
+
+def run_checkpoints(name, n, seed, tmp_path):
+    """Return how many files were refused, and how many fits went on to finite numbers."""
+    fit, at = FITS[name]
+    path, counts = tmp_path / "fit.ckpt", [0, 0]
+    with pytest.raises(StopError):
+        fit(path, stopping(at))
+    whole = read_archive(path)
+    for case in range(n):
+        write_archive(path, *mutated(np.random.default_rng([seed, case]), *whole))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = fit(path)
+        except FileProblemError as error:
+            counts[0] += 1
+            is_a_sentence(error, path)
+            continue
+        except Exception as error:
+            raise AssertionError(f"case {seed, case}") from error
+        counts[1] += 1
+        assert all(np.isfinite(each).all() for each in found), f"case {seed, case}"
+    return counts
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("name", FITS)
+def test_a_strange_checkpoint_is_refused_or_goes_on(name, tmp_path):
+    refused, goes_on = run_checkpoints(name, SHORT, 0, tmp_path)
+    assert refused > goes_on > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", FITS)
+def test_many_strange_checkpoints(name, seed, tmp_path):
+    print(name, seed, run_checkpoints(name, LONG, seed, tmp_path))

@@ -103,9 +103,10 @@ class _SquaredLossParts(PartsTransformer):
         raise NotImplementedError
 
     def _minimize(self, problem: Problem, state: State, logbook: Logbook | None) -> Run:
+        shapes = {block: factor.shape for block, factor in state.items()}
         return minimize(
             problem, state, solver=self.solver, max_iter=self.max_iter, tol=self.tol,
-            callback=self.callback, keeper=None if logbook is None else logbook.keeper({}),
+            callback=self.callback, keeper=None if logbook is None else logbook.keeper({}, shapes),
         )  # fmt: skip
 
     def _keep_run(self, run: Run, H: Array) -> None:

@@ -303,7 +303,8 @@ def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper:
         return kernels.factor(array, rows_of=problem.X if block == "H" else None)
 
     run = {"backend": kernels.name, "n_components": r, "lam": problem.lam}
-    return logbook.keeper(run, lambda A: np.asarray(kernels.release(A, r)), factor)
+    shapes = {"V": (problem.X.shape[1], r), "H": (problem.X.shape[0], r)}
+    return logbook.keeper(run, shapes, lambda A: np.asarray(kernels.release(A, r)), factor)
 
 
 def margin_components(S: Data, X: Rows) -> Data:

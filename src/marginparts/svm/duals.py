@@ -103,8 +103,10 @@ def _solve_some(
     max_epochs: int,
     seed: int,
 ) -> list[DualSolution]:
+    from marginparts._compiled import check_threads
     from marginparts.svm._dual_cd import solve_all
 
+    check_threads()
     starts = np.cumsum([0] + [len(p.rows) for p in problems])
     rows = np.concatenate([p.rows for p in problems]).astype(np.int64)
     signs = np.concatenate([p.signs for p in problems]).astype(np.float64)

@@ -106,7 +106,8 @@ TABLES: dict[str, Table] = {
     "NMFAlphaClassifier": _CLASSIFIER,
     "NMFAlphaCV": _CLASSIFIER,
     "TransductiveSVM": (
-        *_LABELED, Letter("p", _hyperplanes), Field("coef_", ("p", "d"), least=-_HUGE, most=_HUGE),
+        *_LABELED, Letter("p", _hyperplanes),
+        Field("coef_", ("p", "d"), least=-_HUGE, most=_HUGE),
         Field("intercept_", ("p",), least=-_INF),
     ),
     "OnlineNMFAlphaClassifier": (
@@ -117,7 +118,8 @@ TABLES: dict[str, Table] = {
         Part("stream_", ("Stream",), own="r"),
     ),
     "Head": (
-        Field("coef", ("p", "q"), least=-_HUGE, most=_HUGE), Field("intercept", ("p",), least=-_INF),
+        Field("coef", ("p", "q"), least=-_HUGE, most=_HUGE),
+        Field("intercept", ("p",), least=-_INF),
         Value("size", "float", np.finfo(float).tiny, np.finfo(float).max, optional=True),
     ),
     "Calibration": (
