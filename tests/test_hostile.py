@@ -87,7 +87,7 @@ ARRAYS = [
     ("parts", "components_", entry(np.inf), "components_ has an entry that is not finite"),
     ("parts", "components_", entry(-0.1), "components_ has an entry that is not finite, or out"),
     ("parts", "components_", lambda a: a.astype(np.float16), "components_ is no array of the type"),
-    ("classifier", "intercept_", lambda a: a[None], "intercept_ has the size (1, 3), not (3)"),
+    ("classifier", "head_.intercept", lambda a: a[None], "intercept_ has the size (1, 3), not (3)"),
     ("classifier", "classes_", lambda a: np.array(3), "classes_ has the size (), not (c)"),
     ("classifier", "calibration_.slopes", lambda a: a[:, :0], "calibration_.slopes has the size"),
     ("classifier", "parts_.components_", entry(np.nan), "parts_.components_ has an entry"),
@@ -273,7 +273,7 @@ def test_members_that_swell_together_are_refused():
     "text", [b"[" * 10**5, b"[" + b"{}," * 10**6 + b"{}]", b"[" + b"1," * 4_000_001 + b"1]"]
 )
 def test_json_with_too_many_items_is_refused(text):
-    with pytest.raises(ValueError, match="too many items|nested too deeply"):
+    with pytest.raises(ValueError, match=r"too many items|nested too deeply"):
         read_json(text)
 
 
@@ -314,12 +314,13 @@ def refused(result, says):
 
 
 def test_links_and_pipes_are_not_written_to(model_path, table, tmp_path):
-    (tmp_path / "link.csv").symlink_to(table)
+    target = tmp_path / "target.csv"
+    target.write_text("mine")
+    (tmp_path / "link.csv").symlink_to(target)
     os.mkfifo(tmp_path / "pipe.csv")
-    before = table.read_text()
     for name, says in (("link.csv", "is a link"), ("pipe.csv", "is no file, but a device")):
         refused(run("predict", model_path, table, "--out", tmp_path / name), says)
-    assert table.read_text() == before
+    assert target.read_text() == "mine"
     with (
         pytest.raises(FileProblemError, match="is no file, but a device"),
         written_beside(os.devnull),
@@ -394,12 +395,16 @@ def test_a_full_disk_behind_the_screen_is_a_sentence(model_path):
 
 
 def test_a_signal_leaves_nothing_half_written(tmp_path):
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        with pytest.raises(SystemExit) as caught, written_beside(tmp_path / "out") as file:
+    def write():
+        with written_beside(tmp_path / "out") as file:
             file.write(b"half")
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(1)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        with pytest.raises(SystemExit) as caught:
+            write()
     finally:
         signal.signal(signal.SIGTERM, before)
     assert caught.value.code == 128 + signal.SIGTERM

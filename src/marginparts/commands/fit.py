@@ -68,11 +68,7 @@ def fit(
         from marginparts.app.model_file import save
 
         _check(class_weight, scoring, backend)
-        model_path = _destination(file, out, checkpoint)
-        for given in (labels, words, stop_words):
-            source = None if given is None else Path(given)
-            console.refuse_same(source, model_path)
-            console.refuse_same(source, checkpoint)
+        model_path = _destination((file, labels, words, stop_words), out, checkpoint)
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels,
             words=words, encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words,
@@ -102,13 +98,20 @@ def _end(checkpoint: Path, model_path: Path, interrupted: int | None) -> None:
     checkpoint.unlink(missing_ok=True)
 
 
-def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
-    """Return where the model goes; find out now, not after the work, that it cannot."""
+def _destination(
+    sources: tuple[Path | str | None, ...], out: Path | None, checkpoint: Path | None
+) -> Path:
+    """Return where the model goes; find out now, not after the work, that it cannot.
+
+    The file is the first of the sources; none of them is written over.
+    """
+    file, *_ = given = [Path(source) for source in sources if source is not None]
     if not (name := file.resolve().name.removesuffix(".gz")):
         raise FileProblemError(f"{file} is no file or folder with a name; give one.")
     path = out or Path(name).with_suffix(".model")
     if checkpoint is not None:
-        console.refuse_same(file, checkpoint)
+        for source in given:
+            console.refuse_same(source, checkpoint)
         if checkpoint.resolve() == path.resolve():
             raise FileProblemError(f"{path} is to be the model; give --checkpoint another name.")
     goes_on = checkpoint is not None and checkpoint.exists()
@@ -116,7 +119,8 @@ def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
         raise FileProblemError(
             f"{path} is there already; say --out {path} to replace it, or give another name."
         )
-    console.refuse_same(file, path)
+    for source in given:
+        console.refuse_same(source, path)
     check_destination(path)
     return path
 
