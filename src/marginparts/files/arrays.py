@@ -19,6 +19,10 @@ _PICKLED = (
 )
 
 
+#: So many rows or columns may be empty, whatever else is there; each takes memory.
+_EMPTY = 2**26
+
+
 def read_array(path: Path) -> Any:
     """Return the only array of an ``.npy`` or ``.npz`` file, dense or sparse."""
     return read_npy(path) if path.suffix.lower() == ".npy" else read_npz(path)[0]
@@ -86,6 +90,8 @@ def _sparse(arrays: Any) -> Any:
     kind = kind.decode() if isinstance(kind, bytes) else kind
     n, d = map(int, arrays["shape"])
     shape = n, d
+    if min(shape) < 0 or max(shape) > _EMPTY + 10 * data.size:
+        raise ValueError("all but all of its rows or columns are empty")
     if kind in ("csr", "csc"):
         parts = data, arrays["indices"], arrays["indptr"]
         check_compressed(*parts, shape, by_columns=kind == "csc")
