@@ -31,6 +31,7 @@ from marginparts.app.fitting import fit_file
 from marginparts.app.model_file import load, save
 from marginparts.app.readers import open_source
 from marginparts.cli import app
+from marginparts.experiments.store import Store
 from marginparts.files.archive import Archive
 from marginparts.files.arrays import read_npz
 from marginparts.files.atomic import FileProblemError, leave, written_beside
@@ -431,3 +432,16 @@ def test_a_fit_after_a_fork_works_or_is_a_sentence():
     assert child.exitcode == 0
     said = queue.get()
     assert said == "fitted" or "forked from one that had already fitted" in said
+
+
+def test_records_that_are_none_are_passed_over(tmp_path):
+    store = Store(tmp_path / "records.jsonl")
+    store.append("a", [{"score": 1.0}])
+    strange = [
+        "[" * 10**5,
+        '{"unit": [], "part": 0, "of": 1}',
+        '{"unit": "b", "part": "0", "of": 1}',
+    ]
+    with store.path.open("a") as file:
+        file.write("\n".join(strange) + "\n")
+    assert store.units() == {"a"}

@@ -4,8 +4,10 @@ The checksums of every file agree, so all that stands between its content and co
 tables of `marginparts.files.invariants`.
 """
 
+import tempfile
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +22,10 @@ from marginparts import (
     TransductiveSVM,
     nmf_alpha,
 )
+from marginparts.app.fitting import fit_file
+from marginparts.app.model import Model
 from marginparts.app.model_file import load, save
+from marginparts.app.report import payload_of, render
 from marginparts.files.atomic import FileProblemError
 
 #: Cases of the short form, and of the long one.
@@ -39,7 +44,24 @@ def stream():
     return model.partial_fit(X, Y, classes=[0, 1, 2])
 
 
+def command():
+    """Return what the command makes of a table of texts."""
+    rng = np.random.default_rng(0)
+    lines = ["body,team"]
+    for i in range(40):
+        words = rng.integers(10 * (i % 2), 10 * (i % 2) + 12, 8)
+        lines.append(f"{' '.join(f'word{k}' for k in words)},{'ab'[i % 2] if i < 30 else ''}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "t.csv")
+        path.write_text("\n".join(lines))
+        return fit_file(
+            path, text="body", label="team", n_components=(2,), max_iter=3, random_state=0,
+            keep_path=True,
+        )  # fmt: skip
+
+
 MODELS = {
+    "command": command,
     "parts": lambda: NMFAlpha(3, max_iter=5, random_state=0).fit(X, Y),
     "classifier": lambda: NMFAlphaClassifier(3, max_iter=5, random_state=0).fit(X, Y),
     "tsvm": lambda: TransductiveSVM(random_state=0).fit(X, Y),
@@ -49,7 +71,9 @@ MODELS = {
 
 def use(model):
     """Do with a model what people do, and look at what comes out."""
-    rows = X[:5]
+    if isinstance(model, Model):
+        render(payload_of(model, None))
+    rows = ["word1 word2", "word3"] * 2 + [""] if isinstance(model, Model) else X[:5]
     for name in ("transform", "decision_function", "predict", "predict_proba"):
         if hasattr(model, name):
             found = np.asarray(getattr(model, name)(rows))

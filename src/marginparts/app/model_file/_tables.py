@@ -10,6 +10,7 @@ import numpy as np
 
 from marginparts.app.preparation import WEIGHTINGS
 from marginparts.files.invariants import Field, Items, Letter, Part, Rule, Table, Value
+from marginparts.scores import SCORINGS
 
 #: More updates than this are no map, but a way to keep a machine busy.
 _MOST_UPDATES = 100_000
@@ -42,6 +43,25 @@ def _codes_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
 
 _UPDATES = Value("map_iter", "int", 1, _MOST_UPDATES, optional=True, word=True)
 
+
+def _can_be_shown(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether the parts have what a report shows, which those of old files need not."""
+    shown = ("history_", "margin_names_", "margin_components_", "margin_codes_", "margin_kept_")
+    found = vars(fields["classifier"].parts_)
+    return all(found.get(name) is not None for name in shown)
+
+
+def _are_scores(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether there is a list of numbers for each setting."""
+    scores = fields["scores"]
+    return isinstance(scores, dict) and all(
+        type(setting).__name__ == "Setting"
+        and isinstance(values, list)
+        and all(isinstance(value, float) for value in values)
+        for setting, values in scores.items()
+    )
+
+
 _BACKEND = Value("backend", "str")
 
 _PARTS: Table = (
@@ -57,6 +77,7 @@ _PARTS: Table = (
     Field("column_weights_", ("d",), least=0, optional=True),
     Field("loss_curve_", ("k",), least=-_INF, most=_INF, nan=True),
     Items("history_", Part("history_", ("Check",)), optional=True),
+    Part("stop_", ("Stop",)),
     Value("_scale", "float", np.finfo(float).tiny, np.finfo(float).max, optional=True),
 )
 
@@ -80,6 +101,7 @@ _CLASSIFIER: Table = (
     _BACKEND,
     _UPDATES,
     Value("map_iter_", "int", 1, _MOST_UPDATES, optional=True),
+    Value("scoring", "str", options=tuple(SCORINGS), optional=True),
     Part("parts_", ("NMFAlpha",), own="nmk"),
     Letter("q", _code_columns),
     Field("coef_", ("p", "q"), least=-_HUGE, most=_HUGE),
@@ -134,9 +156,11 @@ TABLES: dict[str, Table] = {
         Field("values", ("h", "p"), least=-_INF, most=_INF, nan=True),
     ),
     "Choice": (
-        Part("best", ("Setting",)), Part("held_out", ("HeldOut",), optional=True),
+        Part("best", ("Setting",)), Rule("scores", _are_scores),
+        Part("held_out", ("HeldOut",), optional=True),
         Items("honest_scores", Value("honest_scores", "float", nan=True)),
     ),
+    "Stop": (),
     "Check": (
         Value("iteration", "int", 0), Value("loss", "float", nan=True),
         Value("seconds", "float", nan=True), Value("residual", "float", nan=True),
@@ -196,6 +220,7 @@ TABLES: dict[str, Table] = {
     ),
     "Model": (
         Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV")),
+        Rule("classifier", _can_be_shown, "has no history or no margin components"),
         Items("class_names", Value("class_names", "str"), "c"),
         Part("preparation", ("TextPreparation", "MatrixPreparation")),
         Part("layout", ("Layout",)), Part("card", ("Card",)),
