@@ -201,11 +201,12 @@ def label_start(X: Rows, labels: Labels, r: int, seed: int) -> tuple[Array, Arra
     V = uniform_rows(seed, 1, (d, r)) / d
     groups = [labels.members(k) for k in range(len(labels.classes))]
     for k, centroid in enumerate(_centroids(X, groups, r, seed)):
-        # k-means leaves roundings of either sign where the mean is zero
-        centroid = np.maximum(centroid, 0)
         total = centroid.sum()
         if total > 0:
-            V[:, k] = (1 - _NOISE) * centroid / total + _NOISE * V[:, k]
+            noise = _NOISE * V[:, k]
+            V[:, k] = (1 - _NOISE) * centroid / total + noise
+            # k-means leaves roundings of either sign where a mean is zero
+            V[:, k] = np.where(V[:, k] > 0, V[:, k], noise)
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() / r
     # flat for every sample, empty ones included: those become zero after one step
     mass = np.where(mass > 0, mass, mass.mean())[:, None]
