@@ -9,6 +9,7 @@ from marginparts._types import Array
 from marginparts.checkpoint import Logbook, Notes
 from marginparts.files.invariants import Field, InvariantError, Items, Scope, Table, Value
 from marginparts.selection._choice import Candidate, Choice, HeldOut, Setting
+from marginparts.validation import MOST_COST
 
 if TYPE_CHECKING:
     from marginparts.selection._race import Race
@@ -25,7 +26,7 @@ _STANDING: Table = (
     Items("done", Value("done", "int", 1)),
 )
 
-_SETTING: Table = (Value("normalize", "bool"), Value("C", "float", 0, 1e300))
+_SETTING: Table = (Value("normalize", "bool"), Value("C", "float", 1e-300, MOST_COST))
 
 
 class Standing(NamedTuple):

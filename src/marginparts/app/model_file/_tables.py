@@ -41,7 +41,7 @@ def _codes_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     return bool(codes.max(initial=-1) < (c if codes.ndim == 1 else 2))
 
 
-_UPDATES = Value("map_iter", "int", 1, _MOST_UPDATES, optional=True, word=True)
+_UPDATES = Value("map_iter", "int", 1, _MOST_UPDATES, optional=True)
 
 
 def _can_be_shown(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
@@ -99,7 +99,7 @@ _CLASSIFIER: Table = (
     *_LABELED,
     Letter("p", _hyperplanes),
     _BACKEND,
-    _UPDATES,
+    Value("map_iter", "int", 1, _MOST_UPDATES, optional=True, word=True),
     Value("map_iter_", "int", 1, _MOST_UPDATES, optional=True),
     Value("scoring", "str", options=tuple(SCORINGS), optional=True),
     Part("parts_", ("NMFAlpha",), own="nmk"),
