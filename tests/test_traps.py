@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
-from marginparts import ConstrainedNMF, NMFAlpha, SemiSupervisedNMF, margin_directions, nmf_alpha
+from marginparts import (
+    ConstrainedNMF,
+    NMFAlpha,
+    SemiSupervisedNMF,
+    TransductiveSVM,
+    class_start,
+    margin_directions,
+    nmf_alpha,
+)
 from marginparts.backends import get_backend
 from marginparts.solve import map as mapping
 from marginparts.solve.map import map_rows
@@ -488,3 +497,56 @@ def test_float32_survives_extreme_rows_among_ordinary_ones_in_the_map(kind, scal
     expected = parts.transform(KINDS[kind](X.astype(np.float32)))
     assert_allclose(Z[:5] / scale, expected[:5], rtol=1e-3, atol=1e-5)
     assert_allclose(Z[5:], expected[5:], rtol=1e-4, atol=1e-6)
+
+
+# --- Numbers at the edge of what can be counted --------------------------------------------------
+
+
+def test_empty_rows_of_a_class_leave_no_negative_part():
+    """K-means gives roundings of either sign as the center of empty rows."""
+    X = np.random.default_rng(0).random((40, 30))
+    X[20:32] = 0
+    y = [0] * 20 + [1] * 20
+    assert class_start(X, y, 4, random_state=0)[1].min() > 0
+    for estimator in (NMFAlpha, SemiSupervisedNMF, ConstrainedNMF):
+        assert estimator(4, random_state=0).fit(X, y).components_.min() >= 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_divergence_is_never_below_zero(dtype):
+    """An exact factorization has a loss of zero, up to rounding of either sign."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = np.outer(rng.integers(1, 5, 12), rng.integers(1, 5, 9)).astype(dtype)
+        assert min(nmf_alpha(X, 3, random_state=seed, tol=0, max_iter=100).losses) >= 0
+
+
+def test_entries_that_vanish_beside_huge_ones_leave_a_finite_loss():
+    rng = np.random.default_rng(1)
+    X = rng.random((15, 8)) * 10.0 ** rng.choice([-300, 0, 300], size=(15, 8))
+    X = sp.csr_array(X * (rng.random(X.shape) < 0.4))
+    assert np.isfinite(nmf_alpha(X, 3, random_state=0).losses).all()
+
+
+def test_numbers_out_of_range_are_refused_in_one_sentence():
+    X, y = labeled_data()
+    for call in (
+        lambda X: nmf_alpha(X, 3), lambda X: margin_directions(X, y),
+        lambda X: NMFAlpha(3).fit(X, y),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match="too large to be summed; divide X"):
+            call(X * (1e308 / X.max()))
+    for estimator in (SemiSupervisedNMF, ConstrainedNMF, TransductiveSVM):
+        with pytest.raises(ValueError, match="too large to be squared; divide X"):
+            estimator().fit(X * 1e200, y)
+    with pytest.raises(ValueError, match="too small for float32; multiply X"):
+        NMFAlpha(3).fit((X / X.max() * 1e-40).astype(np.float32), y)
+
+
+def test_a_transductive_svm_on_long_rows_ends_with_a_warning():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 9, (60, 5)) * 1e150, np.where(np.arange(60) < 30, 0, -1)
+    y[:30] = rng.integers(0, 3, 30)
+    with pytest.warns(ConvergenceWarning, match="did not converge; divide the rows"):
+        model = TransductiveSVM(random_state=0).fit(X, y)
+    assert np.isfinite(model.coef_).all()

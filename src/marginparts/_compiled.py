@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from numba import config, get_num_threads, njit, set_num_threads
+from numba import config, get_num_threads, njit, set_num_threads, threading_layer
 
 #: Sums may be reordered into vector lanes, but NaN and infinity keep their meaning. Not "arcp":
 #: with it a loop just compiled and the same one from the cache can differ in their last bits.
@@ -14,6 +15,32 @@ FAST_SUMS = {"reassoc", "contract", "nsz"}
 
 #: Sums are done in the order written; only a product and a sum may become one instruction.
 IN_ORDER = {"contract"}
+
+
+class _Fork:
+    """Whether this process is a copy of one whose threads it does not have."""
+
+    happened = False
+
+    @classmethod
+    def note(cls) -> None:
+        """Be told, in the copy, that a fork has happened: GNU OpenMP would end the process."""
+        with suppress(ValueError):  # no threads yet
+            cls.happened = threading_layer() == "omp"
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Fork.note)
+
+
+def check_threads() -> None:
+    """Refuse to start loops on threads that did not survive a fork."""
+    if _Fork.happened:
+        raise RuntimeError(
+            "This process was forked from one that had already fitted, and its threads cannot be "
+            "used here; start processes with 'spawn' or 'forkserver' (joblib: 'loky'), or set "
+            "NUMBA_THREADING_LAYER=workqueue."
+        )
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:

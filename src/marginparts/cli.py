@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from marginparts._version import __version__
 from marginparts.commands import data, demo, fit, reproduce, show, use
+from marginparts.commands._console import close_output
+from marginparts.files.atomic import leave
 
 app = typer.Typer(
     name="marginparts",
@@ -49,10 +52,23 @@ def main() -> None:
     """Run the command; Ctrl-C ends it without a traceback."""
     # on a busy machine, threads that spin while they wait would take the cores from the others
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
-        sys.stdout.reconfigure(encoding="utf-8")  # whatever the console's code page can show
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        if not sys.stdout.isatty():
+            sys.stdout.reconfigure(encoding="utf-8")  # whatever the console's code page can show
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be text
+    for name in ("SIGTERM", "SIGHUP"):
+        if (number := getattr(signal, name, None)) and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, leave)
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except OSError as error:  # what was printed could not be written: a full disk, a closed pipe
+        close_output()
+        if not isinstance(error, BrokenPipeError):
+            typer.echo(f"The output cannot be written: {error.strerror or error}.", err=True)
+            sys.exit(2)
     except KeyboardInterrupt:
         typer.echo("Stopped.", err=True)
         sys.exit(130)

@@ -33,7 +33,7 @@ from marginparts.solve.map import row_lengths
 from marginparts.svm.duals import DualProblem, solve_duals
 from marginparts.svm.head import counts_of
 from marginparts.svm.transductive import transductive_weights
-from marginparts.validation import check_matrix, check_option, check_positive, seed_of
+from marginparts.validation import check_cost, check_matrix, check_option, check_sum, seed_of
 
 #: Where directions may come from, besides a function of one's own.
 SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "class")
@@ -72,7 +72,7 @@ class DirectionSpec:
             check_option(self.features, "features", ("hellinger",))
         if self.pseudo is not None:
             check_option(self.pseudo, "pseudo", ("svm", "tsvm"))
-        check_positive(self.C, "direction_C")
+        check_cost(self.C, "direction_C")
         check_class_weight(self.class_weight)
 
 
@@ -160,10 +160,11 @@ def margin_directions(
            [0.  , 0.  ]])
     """
     X = check_matrix(X, "margin_directions")
+    check_sum(X, "margin_directions")
     own = None
     if not isinstance(features, str) and features is not None:
         own, features = check_features(features, X.shape[0]), None
-    C = check_positive(C, "C")
+    C = check_cost(C, "C")
     spec = DirectionSpec(directions, multiclass, features, pseudo, C, scale, class_weight)
     labels = encode_labels(y, X.shape[0])
     check_class_weight(class_weight, labels)

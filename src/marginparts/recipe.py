@@ -22,7 +22,7 @@ from marginparts.labels import ClassWeight, Labels, check_class_weight
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.factorize import RunSpec, factorize_path, parts_of, start_from
 from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
-from marginparts.validation import check_count, check_option, check_positive
+from marginparts.validation import check_cost, check_count, check_option
 
 #: What a sample's codes can be: Z (eq. 5), H, the projection onto the parts, or that beside the
 #: roots of the parts' shares.
@@ -54,7 +54,7 @@ class HeadSpec:
     class_weight: ClassWeight = None
 
     def __post_init__(self) -> None:
-        check_positive(self.C, "C")
+        check_cost(self.C, "C")
         check_class_weight(self.class_weight)
 
 

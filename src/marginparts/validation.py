@@ -17,6 +17,8 @@ from marginparts._types import Array, Data, Init, Samples, Seed
 
 DTYPES = (np.float64, np.float32)
 
+MOST_COST = 1e100
+
 
 def check_matrix(X: Samples, whom: str) -> Data:
     """Return X as a C-ordered array or canonical CSR of float32 or float64; X is never changed."""
@@ -72,9 +74,38 @@ def _canonical(X: sp.csr_array) -> sp.csr_array:
 
 
 def check_mass(X: Data, whom: str) -> None:
-    """Refuse data without a single positive entry."""
-    if X.sum() <= 0:
+    """Refuse data without a single positive entry, or with a sum that leaves the range."""
+    total = check_sum(X, whom)
+    if total <= 0:
         raise ValueError(f"{whom} needs at least one positive entry in X; all are zero.")
+    if total / (X.shape[0] * X.shape[1]) < float(np.finfo(X.dtype).tiny):
+        raise ValueError(
+            f"The entries of X passed to {whom} are too small for {X.dtype}; multiply X so that "
+            "its mean is near 1."
+        )
+
+
+def check_sum(X: Data, whom: str) -> float:
+    """Return the sum of X, which must be finite."""
+    with np.errstate(over="ignore"):
+        total = float(X.sum(dtype=np.float64))
+    if not np.isfinite(total):
+        raise ValueError(
+            f"The entries of X passed to {whom} are too large to be summed; divide X by its "
+            "largest entry."
+        )
+    return total
+
+
+def check_squares(X: Data, whom: str) -> None:
+    """Refuse data whose squares leave the range."""
+    entries = np.asarray(X.data if sp.issparse(X) else X)
+    largest = float(np.abs(entries).max(initial=0))
+    if largest > 0 and not np.isfinite(entries.size * largest * largest):
+        raise ValueError(
+            f"The entries of X passed to {whom} are too large to be squared; divide X by its "
+            "largest entry."
+        )
 
 
 def check_nonnegative(value: object, name: str) -> float:
@@ -89,6 +120,13 @@ def check_positive(value: object, name: str) -> float:
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
         raise ValueError(f"{name}={value!r} must be a finite number larger than 0.")
     return float(value)
+
+
+def check_cost(value: object, name: str) -> float:
+    """Return a cost of an SVM, whose multiples stay within range."""
+    if check_positive(value, name) > MOST_COST:
+        raise ValueError(f"{name}={value!r} must be at most {MOST_COST:g}.")
+    return check_positive(value, name)
 
 
 def check_count(value: object, name: str, least: int = 1) -> int:

@@ -69,7 +69,7 @@ def test_optimality_conditions_hold(seed, m, d, log_C, loss):
     X, y = data(seed, m, d, density=0.7)
     X[:, 0] += 0.1  # no empty samples: they have a test of their own
     C, tol = 10**log_C, 1e-6
-    alpha, w, converged = solve(X, y, C, loss=loss, tol=tol)
+    alpha, w, converged, _ = solve(X, y, C, loss=loss, tol=tol)
     assert converged
     squared = loss == "squared_hinge"
     gradient = y * (X @ w) - 1 + (alpha / (2 * C) if squared else 0)
@@ -87,7 +87,7 @@ def test_optimality_conditions_hold(seed, m, d, log_C, loss):
 def test_primal_and_dual_values_meet(seed, loss):
     X, y = data(seed)
     C = 2.0
-    alpha, w, _ = solve(X, y, C, loss=loss, tol=1e-9)
+    alpha, w, *_ = solve(X, y, C, loss=loss, tol=1e-9)
     hinge = np.maximum(0, 1 - y * (X @ w))
     if loss == "squared_hinge":
         primal = w @ w / 2 + C * np.sum(hinge**2)

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import json
 import math
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,11 @@ TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 ARRAYS = (".npz",)
 
 
+#: What a cell begins with that spreadsheets run, and numbers that may begin so.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
 def check_ending(path: Path, endings: Sequence[str]) -> None:
     """Refuse a file name whose ending is not known."""
     if path.suffix.lower() not in endings:
@@ -35,16 +41,17 @@ def check_ending(path: Path, endings: Sequence[str]) -> None:
 
 @contextmanager
 def open_table_writer(
-    path: Path | None, separator: str = ";", *, as_json: bool = False
+    path: Path | None, separator: str = ";", *, as_json: bool = False, raw: bool = False
 ) -> Iterator[_Delimited | _JSONLines | _Parquet]:
     """Open a table to write to; its format is known by the ending of its name.
 
     Without a path it is the standard output: CSV, or JSON lines. The separator is put between the
     values of a cell that has several, where the format has no lists. What is yielded takes columns
-    of equal length, the same ones each time.
+    of equal length, the same ones each time. In CSV and TSV cells that a spreadsheet would run are
+    put in quotes of its kind, unless they are to be ``raw``.
     """
     if path is None:
-        yield _JSONLines(sys.stdout) if as_json else _Delimited(sys.stdout, ",", separator)
+        yield _JSONLines(sys.stdout) if as_json else _Delimited(sys.stdout, ",", separator, raw)
         return
     check_ending(path, TABLES)
     ending = path.suffix.lower()
@@ -52,27 +59,33 @@ def open_table_writer(
         with written_beside(path) as file, contextlib.closing(_Parquet(file)) as parquet:
             yield parquet
         return
-    with written_beside(path, "w", encoding="utf-8", newline="") as file:
+    with written_beside(path, "w", encoding="utf-8", newline="", errors="backslashreplace") as file:
         if ending == ".jsonl":
             yield _JSONLines(file)
         else:
-            yield _Delimited(file, "\t" if ending == ".tsv" else ",", separator)
+            yield _Delimited(file, "\t" if ending == ".tsv" else ",", separator, raw)
 
 
 class _Delimited:
     """CSV and TSV."""
 
-    def __init__(self, file: IO[str], delimiter: str, separator: str) -> None:
+    def __init__(self, file: IO[str], delimiter: str, separator: str, raw: bool) -> None:
         self.writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        self.separator = separator
+        self.separator, self.raw = separator, raw
         self.begun = False
 
     def write(self, columns: Mapping[str, Sequence[Any]]) -> None:
         if not self.begun:
-            self.writer.writerow(columns)
+            self.writer.writerow(map(self._safe, columns))
             self.begun = True
-        cells = [[self._cell(value) for value in column] for column in columns.values()]
+        cells = [[self._safe(self._cell(value)) for value in column] for column in columns.values()]
         self.writer.writerows(zip(*cells, strict=True))
+
+    def _safe(self, cell: Any) -> Any:
+        """Return a cell that no spreadsheet takes for a formula; numbers are none."""
+        if self.raw or not isinstance(cell, str) or not cell.startswith(_FORMULA):
+            return cell
+        return cell if _NUMBER.fullmatch(cell) else f"'{cell}"
 
     def _cell(self, value: Any) -> Any:
         if isinstance(value, tuple | list):

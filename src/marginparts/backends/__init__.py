@@ -51,8 +51,10 @@ def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
     if name in ("torch", "torch-half"):
         return _torch_backend(half=name == "torch-half")
     if name == "numba":
+        from marginparts._compiled import check_threads
         from marginparts.backends.cpu.backend import NumbaBackend
 
+        check_threads()
         return NumbaBackend()
     if name == "reference":
         from marginparts.backends.reference import ReferenceBackend

@@ -10,6 +10,8 @@ from marginparts._version import __version__
 from marginparts.checkpoint._position import Notes
 from marginparts.files.archive import Archive, damage, write_archive
 from marginparts.files.atomic import FileProblemError, problems_with, written_beside
+from marginparts.files.invariants import Scope, Value
+from marginparts.files.json_text import read_json
 
 KIND, FORMAT = "checkpoint", "marginparts-checkpoint"
 
@@ -49,7 +51,7 @@ def read_checkpoint(path: Path) -> Content:
     with problems_with(path, "read"), path.open("rb") as file:
         archive = Archive(path, file, KIND)
         with damage(path, "its text cannot be understood", KIND):
-            text = json.loads(archive.text())
+            text = read_json(archive.text())
             if text["format"] != FORMAT:
                 raise ValueError("another format")
             if (text["version"], text["marginparts"]) != (VERSION, __version__):
@@ -62,4 +64,6 @@ def read_checkpoint(path: Path) -> Content:
             for place, array in arrays.items():
                 name, _, own = place.partition(".")
                 notes[name].arrays[own] = array
-            return Content(text["fit"], text["seed"], notes)
+            fields = {"fit": dict(text["fit"]), "seed": text["seed"]}
+            Scope().check((Value("seed", "int", 0, 2**32),), fields)
+            return Content(fields["fit"], fields["seed"], notes)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+from marginparts.files.atomic import leave
+
 
 class Interruption:
     """Hears Ctrl-C and SIGTERM, so that work can end well; one more than a few ends it at once.
@@ -45,7 +47,7 @@ class Interruption:
     def _hear(self, number: int, frame: FrameType | None) -> None:
         self._count, self.heard = self._count + 1, number
         before = self._before[number]
-        if callable(before) and before is not signal.default_int_handler:
+        if callable(before) and before not in (signal.default_int_handler, leave):
             before(number, frame)
         if self._count > self._patience:
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)

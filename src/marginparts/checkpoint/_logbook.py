@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from marginparts._types import Array
-from marginparts.checkpoint._file import Content, read_checkpoint, write_checkpoint
+from marginparts.checkpoint._file import KIND, Content, read_checkpoint, write_checkpoint
 from marginparts.checkpoint._fingerprint import differences
 from marginparts.checkpoint._interruption import Interruption
-from marginparts.checkpoint._position import Notes, noted, position_of
+from marginparts.checkpoint._position import Notes, Shapes, check_notes, noted, position_of
+from marginparts.files.archive import damage
 from marginparts.files.atomic import FileProblemError, check_destination, remove_leftovers
+from marginparts.files.invariants import InvariantError
 from marginparts.solve.loop import Keeper, Position
 from marginparts.validation import check_count, check_positive
 
@@ -115,6 +118,17 @@ class Logbook:
         """Return the notes of a name, once; None where there are none."""
         return self._noted.pop(name, None)
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what is wrong with notes into a sentence that names the file and the field."""
+        with damage(self.path, "its notes do not fit together", KIND):
+            try:
+                yield
+            except InvariantError as error:
+                raise FileProblemError(
+                    f"{self.path} is damaged or not a checkpoint of this fit: {error}."
+                ) from error
+
     def settle(self, name: str, notes: Notes) -> None:
         """Put notes that will not change any more into every further checkpoint."""
         self._settled[name] = notes
@@ -138,15 +152,17 @@ class Logbook:
     def keeper(
         self,
         run: dict[str, Any],
+        shapes: Shapes,
         release: Callable[[Any], Array] = lambda factor: factor,
         factor: Callable[[Array, str], Any] = lambda array, block: array,
     ) -> Keeper:
         """Return what keeps the position of the fit's last run.
 
-        ``run`` tells this run from others, as JSON has it. ``release`` makes an array (n, r) of a
+        ``run`` tells this run from others, as JSON has it; ``shapes`` are those of its factors by
+        their letter. ``release`` makes an array (n, r) of a
         factor, ``factor`` a factor of an array and its letter.
         """
-        return _RunKeeper(self, run, release, factor)
+        return _RunKeeper(self, run, shapes, release, factor)
 
     def close(self) -> None:
         """End a fit that came to its end: remove the file, or say why it stays."""
@@ -193,6 +209,7 @@ class _RunKeeper:
 
     logbook: Logbook
     run: dict[str, Any]
+    shapes: Shapes
     release: Callable[[Any], Array]
     factor: Callable[[Array, str], Any]
 
@@ -200,8 +217,10 @@ class _RunKeeper:
         notes = self.logbook.recall("run")
         if notes is None:
             return None
-        self.logbook.check(notes.tree["run"], self.run)
-        return position_of(notes, self.factor)
+        with self.logbook.reading():
+            self.logbook.check(dict(notes.tree["run"]), self.run)
+            check_notes(notes, self.shapes)
+            return position_of(notes, self.factor)
 
     def offer(self, position: Position) -> bool:
         def make() -> Notes:

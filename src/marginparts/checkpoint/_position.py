@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginparts._types import Array, Check, Stop
+from marginparts.files.invariants import Field, InvariantError, Items, Rule, Scope, Table, Value
 from marginparts.solve.loop import Momentum, Position
 
 
@@ -17,6 +18,47 @@ class Notes(NamedTuple):
 
     tree: Any
     arrays: dict[str, Array]
+
+
+#: The shapes of a run's factors by their letter.
+Shapes = Mapping[str, tuple[int, ...]]
+
+_FINITE = np.finfo(float).max
+
+
+def _is_history(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether there are rows of iteration, loss, seconds, residual and nonzeros."""
+    rows = fields["history"]
+    return bool(rows) and all(
+        [type(value) for value in row] == [int, float, float, float, dict] for row in rows
+    )
+
+
+_TREE: Table = (
+    Value("iteration", "int", 0),
+    Value("plain_until", "int", 0),
+    Value("begun", "int", 0, optional=True),
+    Value("seconds", "float", 0, _FINITE),
+    Value("looked", "bool"),
+    Value("stop", "str", options=tuple(stop.name for stop in Stop), optional=True),
+    Rule("history", _is_history, "has a row that is none"),
+    Items("momentum", Value("momentum", "float", -_FINITE, _FINITE), 4, optional=True),
+)
+
+
+def check_notes(notes: Notes, shapes: Shapes) -> None:
+    """Refuse notes of another run's factors, or of factors that no run has."""
+    Scope().check(_TREE, notes.tree)
+    known = {f"{group}.{block}" for group in ("state", "before", "good") for block in shapes}
+    if strange := sorted(set(notes.arrays) - known):
+        raise InvariantError(f"{strange[0]} is too much")
+    for group in ("state", "before", "good"):
+        # the latter two are there for all factors or for none
+        there = group == "state" or any(name.startswith(f"{group}.") for name in notes.arrays)
+        table = [Field(f"{group}.{b}", shape, least=0) for b, shape in shapes.items() if there]
+        Scope().check(tuple(table), notes.arrays)
+    if len({array.dtype for array in notes.arrays.values()}) > 1:
+        raise InvariantError("the factors have several types")
 
 
 def noted(position: Position, release: Callable[[Any], Array]) -> Notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Container, Iterator
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 from rich.progress import TimeRemainingColumn as TimeLeft
@@ -40,6 +42,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, for scripts.")]
 Encoding = Annotated[str, option("--encoding", "NAME", "The encoding of text files.")]
 
+#: Control characters but for line ends and tabs, turns of the writing, and halves of characters.
+_COMMANDS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
 #: Samples in memory at a time.
 BATCH = 5_000
 
@@ -50,8 +57,19 @@ ModelFile = Annotated[
 
 def refuse(sentence: str, code: int = 2) -> NoReturn:
     """End with a sentence and an exit code, that of a wrong argument unless said otherwise."""
-    typer.echo(sentence, err=True)
+    typer.echo(printable(sentence), err=True)
     raise typer.Exit(code)
+
+
+def printable(text: str) -> str:
+    r"""Return a text without what would command a terminal, or cannot be written as UTF-8.
+
+    Examples
+    --------
+    >>> print(printable("red\x1b[31m"))
+    red\x1b[31m
+    """
+    return _COMMANDS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 @contextmanager
@@ -66,8 +84,16 @@ def sentences() -> Iterator[None]:
     except MemoryError:
         refuse("There is not enough memory for this; use fewer samples or fewer parts.")
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_output()
         raise typer.Exit(0) from None
+    except OSError as error:
+        close_output()
+        refuse(f"The output cannot be written: {error.strerror or error}.")
+
+
+def close_output() -> None:
+    """Let what is still to be printed go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def load_model(path: Path) -> Model:
@@ -87,7 +113,9 @@ def load_model(path: Path) -> Model:
 def show(text: str, *, quiet: bool = False) -> None:
     """Print words for people, wrapped to the terminal; a path in them stays whole in a pipe."""
     if not quiet:
-        Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(text, markup=False)
+        Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(
+            printable(text), markup=False
+        )
 
 
 def table(
@@ -109,7 +137,8 @@ def print_json(found: Any) -> None:
     from marginparts.app.writers import plain
 
     text = json.dumps(plain(found), indent=2, ensure_ascii=False, allow_nan=False, default=str)
-    typer.echo(text)
+    # JSON has the same escapes for what printable would take out, but for the form of some
+    typer.echo(_COMMANDS.sub(lambda odd: f"\\u{ord(odd[0]):04x}", text))
 
 
 def refuse_same(source: Path | None, target: Path | None) -> None:
@@ -120,7 +149,8 @@ def refuse_same(source: Path | None, target: Path | None) -> None:
 
 def watched(source: SampleSource, shown: Bars, doing: str) -> Iterator[Batch]:
     """Yield the batches of a source, with a bar over its rows."""
-    task = shown.add_task(f"{doing} {source.path.name}", total=source.n_rows)
+    name = printable(source.path.name)
+    task = shown.add_task(f"{doing} {escape(name)}", total=source.n_rows)
     for batch in source.batches(BATCH):
         yield batch
         shown.advance(task, len(batch.labels))
@@ -144,5 +174,7 @@ def bars(*more: ProgressColumn, quiet: bool = False, memory: float = 30.0) -> Ba
 def spoken_warnings() -> Iterator[None]:
     """Say warnings as the sentences that they are, on the error stream."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *more, **options: typer.echo(str(message), err=True)
+        warnings.showwarning = lambda message, *more, **options: typer.echo(
+            printable(str(message)), err=True
+        )
         yield

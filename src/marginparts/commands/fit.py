@@ -68,12 +68,12 @@ def fit(
         from marginparts.app.model_file import save
 
         _check(class_weight, scoring, backend)
-        model_path = _destination(file, out, checkpoint)
+        model_path = _destination((file, labels, words, stop_words), out, checkpoint)
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels,
             words=words, encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words,
             ngrams=ngrams, weighting=weighting, max_iter=max_iter, backend=backend,
-            n_components=_numbers(components, "--components", int, 1),
+            n_components=_numbers(components, "--components", int, 1, 100_000),
             lam=_numbers(lam, "--lam", float, 0), C=_numbers(cost, "--cost", float, 1e-12),
             class_weight="balanced" if class_weight == "balanced" else None, scoring=scoring,
             random_state=seed, keep_path=path, checkpoint=checkpoint,
@@ -98,11 +98,20 @@ def _end(checkpoint: Path, model_path: Path, interrupted: int | None) -> None:
     checkpoint.unlink(missing_ok=True)
 
 
-def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
-    """Return where the model goes; find out now, not after the work, that it cannot."""
-    path = out or Path(file.name.removesuffix(".gz")).with_suffix(".model")
+def _destination(
+    sources: tuple[Path | str | None, ...], out: Path | None, checkpoint: Path | None
+) -> Path:
+    """Return where the model goes; find out now, not after the work, that it cannot.
+
+    The file is the first of the sources; none of them is written over.
+    """
+    file, *_ = given = [Path(source) for source in sources if source is not None]
+    if not (name := file.resolve().name.removesuffix(".gz")):
+        raise FileProblemError(f"{file} is no file or folder with a name; give one.")
+    path = out or Path(name).with_suffix(".model")
     if checkpoint is not None:
-        console.refuse_same(file, checkpoint)
+        for source in given:
+            console.refuse_same(source, checkpoint)
         if checkpoint.resolve() == path.resolve():
             raise FileProblemError(f"{path} is to be the model; give --checkpoint another name.")
     goes_on = checkpoint is not None and checkpoint.exists()
@@ -110,13 +119,14 @@ def _destination(file: Path, out: Path | None, checkpoint: Path | None) -> Path:
         raise FileProblemError(
             f"{path} is there already; say --out {path} to replace it, or give another name."
         )
-    console.refuse_same(file, path)
+    for source in given:
+        console.refuse_same(source, path)
     check_destination(path)
     return path
 
 
 def _numbers(
-    text: str, name: str, kind: Callable[[str], float], least: float
+    text: str, name: str, kind: Callable[[str], float], least: float, most: float = 1e30
 ) -> tuple[float, ...] | str:
     """Return "auto", or one number or several."""
     if text == "auto":
@@ -127,8 +137,10 @@ def _numbers(
         what = "whole numbers" if kind is int else "numbers"
         how = f"give 'auto', or {what} with commas between"
         console.refuse(f"{name} {text!r} is not understood: {how}.")
-    if not all(least <= value < float("inf") for value in values):
-        console.refuse(f"{name} has a value that cannot be used; the least is {least:g}.")
+    if not all(least <= value <= most for value in values):
+        console.refuse(
+            f"{name} has a value that cannot be used; it is between {least:g} and {most:g}."
+        )
     return values
 
 

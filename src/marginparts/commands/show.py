@@ -11,7 +11,15 @@ from rich.table import Table
 from rich.text import Text
 
 from marginparts.commands import _console
-from marginparts.commands._console import AsJson, Encoding, ModelFile, Quiet, option, show
+from marginparts.commands._console import (
+    AsJson,
+    Encoding,
+    ModelFile,
+    Quiet,
+    option,
+    printable,
+    show,
+)
 from marginparts.files.atomic import check_destination, written_beside
 
 if TYPE_CHECKING:
@@ -45,14 +53,16 @@ def topics(
 
 def _entry(entry: dict[str, Any], *, pictures: bool) -> Group:
     """Return a label and its parts, each with its words beside it."""
-    head = Text(entry["label"], style="bold").append(f" ({entry['labeled']} labeled)", "dim")
+    head = Text(printable(entry["label"]), style="bold").append(
+        f" ({entry['labeled']} labeled)", "dim"
+    )
     rows = Table.grid(padding=(0, 1, 0, 0))
     rows.add_column(justify="right", width=6)
     rows.add_column(width=8, no_wrap=True)
     rows.add_column()
     for part in entry["parts"]:
         words = "" if pictures else ", ".join(word for word, _ in part["words"])
-        rows.add_row(f"{part['weight']:+.2f}", f"part {part['part']}", Text(words))
+        rows.add_row(f"{part['weight']:+.2f}", f"part {part['part']}", Text(printable(words)))
     if not entry["parts"]:
         rows.add_row("", "", "no part speaks for it")
     return Group(head, rows)

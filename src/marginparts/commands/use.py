@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 DataFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Samples, in any format that 'fit' takes.")
 ]
+Raw = Annotated[
+    bool,
+    typer.Option("--raw", help="Write cells as they are, though a spreadsheet may run them."),
+]
 Text = Annotated[
     str | None, option("--text", "COLUMN", "The column of texts.", show_default="as in the fit")
 ]
@@ -68,6 +72,7 @@ def predict(
         bool, typer.Option("--all", help="Add the score and probability of every label.")
     ] = False,
     text: Text = None,
+    raw: Raw = False,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -75,9 +80,10 @@ def predict(
     """Give labels to the samples of a file.
 
     The file's own columns are kept, and behind them come predicted, score and probability (empty
-    where the labels were too few to tell). Several labels stand in one cell, the surest first. A
-    sample without a known word has no label. The file is read in pieces and may be larger than
-    memory.
+    where the labels were too few to tell). In .csv and .tsv a cell that a spreadsheet would run
+    (it begins with = + - or @) has a ' in front; --raw keeps it as it is. Several labels stand in
+    one cell, the surest first. A sample without a known word has no label. The file is read in
+    pieces and may be larger than memory.
     """
     from marginparts.app.writers import open_table_writer
 
@@ -85,7 +91,7 @@ def predict(
     with (
         _console.sentences(),
         _opened(model, file, encoding, text, silent, "labeling", out) as (fitted, batches),
-        open_table_writer(out, fitted.layout.label_sep or ";", as_json=as_json) as writer,
+        open_table_writer(out, fitted.layout.label_sep or ";", as_json=as_json, raw=raw) as writer,
     ):
         agreement, n, empty = Agreement(fitted.class_names, fitted.multilabel), 0, 0
         for batch in batches:
@@ -222,6 +228,7 @@ def transform(
     file: DataFile,
     out: Annotated[Path, option("--out", "FILE", "A .csv, .tsv, .jsonl, .parquet or .npz file.")],
     text: Text = None,
+    raw: Raw = False,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -246,7 +253,7 @@ def transform(
                     write(Z)
                     n += len(Z)
         else:
-            with writers.open_table_writer(out) as writer:
+            with writers.open_table_writer(out, raw=raw) as writer:
                 for batch in batches:
                     Z = fitted.transform(batch.samples)
                     columns = {k: v for k, v in batch.columns.items() if k != texts}
@@ -274,6 +281,7 @@ def suggest_next(
         option("--out", "FILE", f"A {_TABLE} to fill in.", show_default="a table on the screen"),
     ] = None,
     text: Text = None,
+    raw: Raw = False,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -297,7 +305,7 @@ def suggest_next(
                 raise FileProblemError(f"{out} is there already; give --out another name.")
         found = suggest(fitted, batches, n)
         if out is not None and found:
-            with open_table_writer(out, fitted.layout.label_sep or ";") as writer:
+            with open_table_writer(out, fitted.layout.label_sep or ";", raw=raw) as writer:
                 writer.write(_to_fill_in(found))
     if as_json:
         _console.print_json([suggestion._asdict() for suggestion in found])
@@ -331,5 +339,6 @@ def _show_suggestions(found: list[Suggestion]) -> None:
         if len(shown) > 160:  # cut between words
             shown = shown[:160].rsplit(" ", 1)[0] + " ..."
         cells = (str(s.row), s.guess, f"{s.margin:.2f}", str(s.part), shown)
-        table.add_row(*map(RichText, cells))  # as it is, brackets and all
+        # as it is, brackets and all
+        table.add_row(*(RichText(_console.printable(cell)) for cell in cells))
     Console(highlight=False).print(table)

@@ -186,11 +186,18 @@ def _accept_lines(expected: int, path: Path) -> list[Path]:
     return [path]
 
 
-def _unpack_news(blobs: dict[str, str], path: Path) -> list[Path]:
-    """Turn J. Rennie's archive into matrices of counts and arrays of labels."""
+def _unpack_news(
+    blobs: dict[str, str], path: Path, sums: dict[str, str] | None = None
+) -> list[Path]:
+    """Turn J. Rennie's archive into matrices of counts and arrays of labels.
+
+    Some files are compared by their ids in git, others by a checksum of their words.
+    """
     content = _read_archive(path, (*blobs, "train.label", "test.label", "train.map"))
     for file, blob in blobs.items():
         _compare(file, "git", blob, content[file])
+    for file, expected in (sums or {}).items():
+        _compare(file, "sha256", expected, b" ".join(content[file].split()))
     kept = [path.with_name("classes.txt")]
     kept[0].write_bytes(content["train.map"])
     triples = {part: _formats.read_triples(content[f"{part}.data"]) for part in ("train", "test")}
@@ -238,9 +245,11 @@ _MNIST = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
+#: The last is not encrypted; all that is kept of it has a checksum.
 _NEWS = (
+    "https://qwone.com/~jason/20Newsgroups/",
+    "https://people.csail.mit.edu/jrennie/20Newsgroups/",
     "http://qwone.com/~jason/20Newsgroups/",
-    "http://people.csail.mit.edu/jrennie/20Newsgroups/",
 )
 _AVIATION = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multilabel/"
 
@@ -254,6 +263,11 @@ _NEWS_BLOBS = {
     "train.data": "385f570000b2e20b66c2b6051fb2691e46b1dec9",
     "test.data": "124635f66a4cc66046e3ea3c9fff4103c2b14d68",
 }
+_NEWS_SUMS = {
+    "train.label": "8939dad1f1b384574d19689e028a6d7f3354e6034656d46afec5e7118aa34552",
+    "test.label": "dde7ccb617cd011666088fdd05e174e7dcffc61fc2cee3bd81fa60fd2448dd62",
+    "train.map": "ddd8646987d67e147a55bbd1c5c5f420fcc5d39b9e23b883b6b9bd83736ae55f",
+}
 _WORDS_SUM = "3c0f0d64a814ba8836334a0f23925cef751fb3636baea55772f1f8ede4b791bc"
 
 #: What to download for each data set.
@@ -263,7 +277,11 @@ SOURCES: dict[str, tuple[Download, ...]] = {
         for file, md5 in _MNIST_SUMS.items()
     ),
     "news": (
-        _source("20news-bydate-matlab.tgz", partial(_unpack_news, _NEWS_BLOBS), *_NEWS),
+        _source(
+            "20news-bydate-matlab.tgz",
+            partial(_unpack_news, _NEWS_BLOBS, sums=_NEWS_SUMS),
+            *_NEWS,
+        ),
         _source("vocabulary.txt", partial(_pack, "sha256", _WORDS_SUM), *_NEWS),
     ),
     "aviation": tuple(

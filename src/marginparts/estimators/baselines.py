@@ -32,9 +32,9 @@ from marginparts.recipe import MapSpec, RunSpec
 from marginparts.rows.base import Elsewhere
 from marginparts.solve.factorize import check_init, start_from
 from marginparts.solve.loop import Run, minimize
-from marginparts.solve.map import extreme_scale, tame_rows
+from marginparts.solve.map import extreme_scale, scaled, tame_rows
 from marginparts.solve.start import uniform_rows
-from marginparts.validation import check_mass, check_nonnegative, check_rank
+from marginparts.validation import check_mass, check_nonnegative, check_rank, check_squares
 
 #: Updates of a map that is to end close to its optimum.
 _TO_THE_OPTIMUM = 1000
@@ -81,11 +81,12 @@ class _SquaredLossParts(PartsTransformer):
         MapSpec(self.map_iter, self.output)
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
+        check_squares(X, type(self).__name__)
         r = check_rank(self.n_components, X.shape)
         check_init(self.init, X, r)
         self._scale = extreme_scale(X)
         if self._scale != 1:
-            X = X * X.dtype.type(1 / self._scale)
+            X = scaled(X, self._scale)
         y = np.full(X.shape[0], UNKNOWN) if y is None else y
         labels = encode_labels(y, X.shape[0])
         self.classes_ = labels.classes
@@ -102,9 +103,10 @@ class _SquaredLossParts(PartsTransformer):
         raise NotImplementedError
 
     def _minimize(self, problem: Problem, state: State, logbook: Logbook | None) -> Run:
+        shapes = {block: factor.shape for block, factor in state.items()}
         return minimize(
             problem, state, solver=self.solver, max_iter=self.max_iter, tol=self.tol,
-            callback=self.callback, keeper=None if logbook is None else logbook.keeper({}),
+            callback=self.callback, keeper=None if logbook is None else logbook.keeper({}, shapes),
         )  # fmt: skip
 
     def _keep_run(self, run: Run, H: Array) -> None:

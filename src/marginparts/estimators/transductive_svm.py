@@ -10,7 +10,14 @@ from marginparts._types import Array, Samples, Seed, Targets
 from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.labels import ClassWeight, check_class_weight
 from marginparts.svm.transductive import transductive_weights
-from marginparts.validation import DTYPES, check_positive, on_the_host, seed_of
+from marginparts.validation import (
+    DTYPES,
+    check_cost,
+    check_positive,
+    check_squares,
+    on_the_host,
+    seed_of,
+)
 
 
 class TransductiveSVM(PartlyLabeledClassifier):
@@ -76,8 +83,9 @@ class TransductiveSVM(PartlyLabeledClassifier):
         TransductiveSVM
             The fitted estimator.
         """
-        C, tol = check_positive(self.C, "C"), check_positive(self.tol, "tol")
+        C, tol = check_cost(self.C, "C"), check_positive(self.tol, "tol")
         X = validate_data(self, on_the_host(X), accept_sparse="csr", dtype=DTYPES)
+        check_squares(X, type(self).__name__)
         labels = self._check_labels(y, X.shape[0])
         check_class_weight(self.class_weight, labels)
         seen = sp.csr_array(X)

@@ -13,10 +13,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from marginparts.files.invariants import Scope, Value
+from marginparts.files.json_text import read_json
+
 Record = dict[str, Any]
 
 #: What the store adds to a record: its unit, its place in it, and how many there are.
 _OWN = ("unit", "part", "of")
+_OWN_FIELDS = (Value("unit", "str"), Value("part", "int", 0), Value("of", "int", 1))
 
 
 class StoreError(RuntimeError):
@@ -126,8 +130,8 @@ class Store:
             return
         for line in self.path.read_bytes().splitlines():
             try:
-                record = json.loads(line)
-            except ValueError:
+                record = read_json(line)
+                Scope().check(_OWN_FIELDS, record)
+            except (ValueError, AttributeError):
                 continue
-            if isinstance(record, dict) and set(_OWN) <= set(record):
-                yield record
+            yield record

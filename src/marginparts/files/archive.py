@@ -86,7 +86,7 @@ def write_archive(
     """
     if not compress:
         _write(file, kind, text, arrays, zipfile.ZIP_STORED)
-    elif any(_swells(info) for info in _write(file, kind, text, arrays, zipfile.ZIP_DEFLATED)):
+    elif _looks_like_a_bomb(_write(file, kind, text, arrays, zipfile.ZIP_DEFLATED)):
         # what looks like a bomb would not be opened again
         file.seek(0)
         file.truncate()
@@ -123,8 +123,14 @@ def _member(archive: zipfile.ZipFile, name: str, size: int) -> Iterator[_Summed]
     info.external_attr = 0o644 << 16
 
 
-def _swells(info: zipfile.ZipInfo) -> bool:
-    return info.file_size > max(_LARGE, _SWELLING * info.compress_size)
+def _looks_like_a_bomb(infos: list[zipfile.ZipInfo]) -> bool:
+    """Whether a member, or all of them together, would swell too much."""
+    sizes = [(info.file_size, info.compress_size) for info in infos]
+    return any(_swells(*each) for each in [*sizes, tuple(map(sum, zip(*sizes, strict=True)))])
+
+
+def _swells(size: int, packed: int) -> bool:
+    return size > max(_LARGE, _SWELLING * packed)
 
 
 @contextmanager
@@ -175,8 +181,11 @@ class Archive:
         for info in infos:
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise self._bad(f"{info.filename} is packed in an unknown way")
-            if _swells(info):
+            if _swells(info.file_size, info.compress_size):
                 raise self._bad(f"{info.filename} would swell to {info.file_size:,} bytes")
+        whole = sum(info.file_size for info in infos)
+        if _swells(whole, sum(info.compress_size for info in infos)):
+            raise self._bad(f"it would swell to {whole:,} bytes")
         return members
 
     def text(self) -> bytes:
@@ -233,4 +242,6 @@ class Archive:
                 memory[done : done + len(piece)] = piece
                 done += len(piece)
         self._compare(place, member.sum.hexdigest())
+        # of a machine with another order of bytes; compiled loops know that of this one only
+        array = array.astype(dtype.newbyteorder("="), copy=False)
         return array.reshape(shape, order="F" if by_columns else "C")

@@ -1,5 +1,6 @@
 """Arrays of NumPy and SciPy (npy, npz); nothing is ever unpickled."""
 
+import math
 import zipfile
 from pathlib import Path
 from typing import IO, Any
@@ -9,12 +10,17 @@ import scipy.sparse as sp
 
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import listed
+from marginparts.files.compressed import check_compressed, check_indices
 from marginparts.files.streams import library_reads, opened
 
 _PICKLED = (
     "holds pickled Python objects, which could run code when read; save arrays of numbers or "
     "strings."
 )
+
+
+#: So many rows or columns may be empty, whatever else is there; each takes memory.
+_EMPTY = 2**26
 
 
 def read_array(path: Path) -> Any:
@@ -49,13 +55,10 @@ def read_npz(path: Path) -> tuple[Any, Any]:
         if not zipfile.is_zipfile(file):
             raise ValueError("an npz file is a zip file")
         file.seek(0)
+        _check_sizes(file, path)
         arrays = np.load(file, allow_pickle=False)
         if "format" in arrays.files:
-            file.seek(0)
-            X = sp.load_npz(file)
-            if X.format in {"csr", "csc", "bsr"}:
-                X.check_format(full_check=True)  # wrong indices crash the interpreter
-            return X, None
+            return _sparse(arrays), None
         others = [name for name in arrays.files if name != "y"]
         name = "X" if "X" in others else others[0] if len(others) == 1 else None
         if name is None and arrays.files == ["y"]:
@@ -68,6 +71,44 @@ def read_npz(path: Path) -> tuple[Any, Any]:
             )
         y = _member(arrays, "y", path) if "y" in arrays.files and name != "y" else None
         return _member(arrays, name, path), y
+
+
+def _check_sizes(file: IO[bytes], path: Path) -> None:
+    """Refuse arrays that say to be larger than what is there, before memory is taken for them."""
+    with zipfile.ZipFile(file) as archive:
+        for info in archive.infolist():
+            with archive.open(info) as member:
+                shape, _, dtype = npy_header(member, path)
+            if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > info.file_size:
+                raise ValueError("an array is cut short")
+    file.seek(0)
+
+
+def _sparse(arrays: Any) -> Any:
+    """Return what `scipy.sparse.save_npz` has written, its structure checked before it is made."""
+    kind, data = arrays["format"].item(), arrays["data"]
+    kind = kind.decode() if isinstance(kind, bytes) else kind
+    n, d = map(int, arrays["shape"])
+    shape = n, d
+    if min(shape) < 0 or max(shape) > _EMPTY + 10 * data.size:
+        raise ValueError("all but all of its rows or columns are empty")
+    if kind in ("csr", "csc"):
+        parts = data, arrays["indices"], arrays["indptr"]
+        check_compressed(*parts, shape, by_columns=kind == "csc")
+        return (sp.csr_array if kind == "csr" else sp.csc_array)(parts, shape=shape)
+    if kind == "coo":
+        row, column = arrays["row"], arrays["col"]
+        check_indices(row, shape[0])
+        check_indices(column, shape[1])
+        return sp.coo_array((data, (row, column)), shape=shape)
+    if kind == "dia":
+        return sp.dia_array((data, arrays["offsets"]), shape=shape)
+    if kind == "bsr":
+        high, wide = data.shape[1:]
+        blocks = shape[0] // high, shape[1] // wide
+        check_compressed(data, arrays["indices"], arrays["indptr"], blocks)
+        return sp.bsr_array((data, arrays["indices"], arrays["indptr"]), shape=shape)
+    raise ValueError("an unknown format")
 
 
 def _member(arrays: Any, name: str, path: Path) -> Any:

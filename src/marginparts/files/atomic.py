@@ -4,10 +4,12 @@ import errno
 import glob
 import os
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from types import FrameType
+from typing import IO, Any, NoReturn
 
 
 class FileProblemError(Exception):
@@ -34,6 +36,11 @@ def check_destination(path: Path) -> None:
     with problems_with(path, "written"):
         if path.is_dir():
             raise FileProblemError(f"{path} is a folder; give the name of a file.")
+        # a new file takes the place of the old one: of the link, or of the device itself
+        if path.is_symlink():
+            raise FileProblemError(f"{path} is a link; give the name of the file itself.")
+        if path.exists() and not path.is_file():
+            raise FileProblemError(f"{path} is no file, but a device or a pipe; give a file.")
         if not path.parent.is_dir():
             raise FileProblemError(f"There is no folder {path.parent} to write {path.name} to.")
         if not os.access(path.parent, os.W_OK):
@@ -42,6 +49,9 @@ def check_destination(path: Path) -> None:
 
 #: How the name of a file ends that is not yet complete.
 _BESIDE = ".part"
+
+#: Seconds after which nobody writes such a file any more.
+_STALE = 7 * 86_400
 
 
 @contextmanager
@@ -56,6 +66,7 @@ def written_beside(
     """
     path = Path(path)
     check_destination(path)
+    remove_leftovers(path, older_than=_STALE)
     with problems_with(path, "written"):
         handle, beside = tempfile.mkstemp(_BESIDE, f".{path.name}.", path.parent)
         try:
@@ -80,8 +91,15 @@ def _usual_mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-def remove_leftovers(path: str | os.PathLike[str]) -> None:
+def remove_leftovers(path: str | os.PathLike[str], older_than: float = 0.0) -> None:
     """Remove what `written_beside` left of a file when it was killed on the way."""
     path = Path(path)
     for beside in path.parent.glob(f".{glob.escape(path.name)}.*{_BESIDE}"):
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # someone else's, or gone meanwhile
+            if not older_than or time.time() - beside.stat().st_mtime > older_than:
+                beside.unlink(missing_ok=True)
+
+
+def leave(number: int, frame: FrameType | None) -> NoReturn:
+    """End by a signal as by an exception, so that nothing half written stays."""
+    raise SystemExit(128 + number)

@@ -113,8 +113,9 @@ def check_entries(
     ``places`` say in which line or row of the file (``place``) each row is.
     """
     values = X.data if sp.issparse(X) else X
-    # NaN is not at least 0 either
-    bad = ~((values >= 0) & (values < np.inf))
+    # NaN is not at least 0 either; what cannot be squared ends in one later
+    most = np.sqrt(np.finfo(values.dtype).max) if values.dtype.kind == "f" else np.inf
+    bad = ~((values >= 0) & (values < most))
     if not bad.any():
         return X
     first = int(np.argmax(bad))
@@ -124,7 +125,8 @@ def check_entries(
         row, column = divmod(first, X.shape[1])
     raise FileProblemError(
         f"{path}, {place} {places[row]}, column {name_of(column)}: the entry is "
-        f"{values.ravel()[first]:g}, and entries must be 0 or larger, and finite."
+        f"{values.ravel()[first]:g}, and entries must be 0 or larger, and "
+        f"{f'below {most:.0e}' if most <= values.ravel()[first] < np.inf else 'finite'}."
     )
 
 

@@ -19,7 +19,7 @@ from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import Elsewhere, Given, OutOfCore, Rows, at_hand
 from marginparts.rows.dask import as_dask_rows
 from marginparts.solve.loop import SOLVERS, Keeper, Run, minimize
-from marginparts.solve.map import extreme_balance, extreme_scale
+from marginparts.solve.map import extreme_balance, extreme_scale, scaled
 from marginparts.solve.start import NNDSVD, filled_start, label_start, nndsvd_start, random_start
 from marginparts.validation import (
     check_count,
@@ -259,7 +259,7 @@ def factorize_path(
     """
     scale = extreme_scale(X)
     if scale != 1:
-        X, V = X * X.dtype.type(1 / scale), V * X.dtype.type(1 / scale)
+        X, V = scaled(X, scale), V * X.dtype.type(1 / scale)
     kernels = kernels_for(X, V.shape[1], backend)
     problem = NMFAlphaProblem(kernels, X=kernels.prepare(X))
     XS = None
@@ -303,7 +303,8 @@ def _keeper(logbook: Logbook, problem: NMFAlphaProblem, r: int) -> Keeper:
         return kernels.factor(array, rows_of=problem.X if block == "H" else None)
 
     run = {"backend": kernels.name, "n_components": r, "lam": problem.lam}
-    return logbook.keeper(run, lambda A: np.asarray(kernels.release(A, r)), factor)
+    shapes = {"V": (problem.X.shape[1], r), "H": (problem.X.shape[0], r)}
+    return logbook.keeper(run, shapes, lambda A: np.asarray(kernels.release(A, r)), factor)
 
 
 def margin_components(S: Data, X: Rows) -> Data:
@@ -324,8 +325,8 @@ def parts_of(V: Array) -> Array:
 def _as_result(
     run: Run, V: Array, H: Array, scale: float, balance: float, XS: Data | None = None
 ) -> Result:
-    """Undo the scaling: the divergence grows with the data."""
-    history = [check._replace(loss=check.loss * scale) for check in run.history]
+    """Undo the scaling: the divergence grows with the data; below zero it is all rounding."""
+    history = [check._replace(loss=max(check.loss, 0.0) * scale) for check in run.history]
     losses = [check.loss for check in history]
     if scale != 1 or balance != 1:
         V, H = V * V.dtype.type(scale / balance), H * H.dtype.type(balance)

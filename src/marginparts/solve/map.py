@@ -151,6 +151,14 @@ def extreme_scale(X: Rows) -> float:
     return _extreme_power(mean)
 
 
+def scaled(X: Rows, scale: float) -> Rows:
+    """Return X divided by a power of two; what becomes zero on the way is stored no more."""
+    X = X * X.dtype.type(1 / scale)
+    if isinstance(X, sp.csr_array):
+        X.eliminate_zeros()
+    return X
+
+
 def extreme_balance(H: Array, V: Array) -> float:
     """Return a power of two near ``sqrt(mean(H) / mean(V))`` where that is extreme, else 1.
 

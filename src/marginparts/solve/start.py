@@ -203,7 +203,10 @@ def label_start(X: Rows, labels: Labels, r: int, seed: int) -> tuple[Array, Arra
     for k, centroid in enumerate(_centroids(X, groups, r, seed)):
         total = centroid.sum()
         if total > 0:
-            V[:, k] = (1 - _NOISE) * centroid / total + _NOISE * V[:, k]
+            noise = _NOISE * V[:, k]
+            V[:, k] = (1 - _NOISE) * centroid / total + noise
+            # k-means leaves roundings of either sign where a mean is zero
+            V[:, k] = np.where(V[:, k] > 0, V[:, k], noise)
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() / r
     # flat for every sample, empty ones included: those become zero after one step
     mass = np.where(mass > 0, mass, mass.mean())[:, None]
@@ -226,6 +229,8 @@ def _class_centroids(X: Data, k: int, seed: int) -> list[Array]:
     """Return at most k centroids of the rows of one class."""
     if k == 1:
         return [np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()]
+    if k < X.shape[0]:  # an empty row says nothing about its class, and would be a centroid
+        X = X[np.flatnonzero(np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() > 0)]
     if k >= X.shape[0]:
         return [np.asarray(X[[i]].sum(axis=0, dtype=np.float64)).ravel() for i in range(X.shape[0])]
     from sklearn.cluster import KMeans

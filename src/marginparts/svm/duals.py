@@ -48,11 +48,12 @@ class DualProblem(NamedTuple):
 
 
 class DualSolution(NamedTuple):
-    """Dual coefficients (m,), weight vector (d,), and whether the tolerance was met."""
+    """Dual coefficients (m,), weight vector (d,), whether the tolerance was met, and the passes."""
 
     alpha: NDArray[np.float64]
     w: NDArray[np.float64]
     converged: bool
+    epochs: int = 0
 
 
 def solve_duals(
@@ -102,8 +103,10 @@ def _solve_some(
     max_epochs: int,
     seed: int,
 ) -> list[DualSolution]:
+    from marginparts._compiled import check_threads
     from marginparts.svm._dual_cd import solve_all
 
+    check_threads()
     starts = np.cumsum([0] + [len(p.rows) for p in problems])
     rows = np.concatenate([p.rows for p in problems]).astype(np.int64)
     signs = np.concatenate([p.signs for p in problems]).astype(np.float64)
@@ -122,6 +125,6 @@ def _solve_some(
         alpha, W, tol, max_epochs, seed,
     )  # fmt: skip
     return [
-        DualSolution(alpha[lo:hi], w, bool(count <= max_epochs))
+        DualSolution(alpha[lo:hi], w, bool(count <= max_epochs), int(count))
         for lo, hi, w, count in zip(starts, starts[1:], W, epochs, strict=False)
     ]

@@ -8,12 +8,14 @@ each stage the most contradictory pairs of labels are switched while that lowers
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from marginparts._types import Data
 from marginparts.labels import BinaryTask, ClassWeight, Labels, task_weights
@@ -24,6 +26,10 @@ _FIRST, _GROWTH = 1e-5, 1.5
 
 #: Pairs switched at once, and rounds of switching at one cost, at most.
 _PAIRS, _ROUNDS = 1000, 30
+
+#: Passes over the samples by all SVMs of a fit; past them each has the second number, and no label
+#: is switched. Rows of length 1 need some hundreds in all, long rows without end.
+_EPOCHS, _HURRIED = 60_000, 50
 
 
 @dataclass
@@ -133,25 +139,32 @@ def transductive_weights(
         for t, task in enumerate(tasks)
         if len(np.unique(task.signs)) == 2
     }
-    _solve(X, work, 0.0, weights, tol, seed)
+    left = _solve(X, work, 0.0, weights, tol, seed, _EPOCHS)
     for t, item in work.items():
         item.guess(X[item.unlabeled] @ weights[t])
     level = _FIRST
     while work and any(len(item.unlabeled) for item in work.values()):
-        _solve(X, work, level, weights, tol, seed)
+        left = _solve(X, work, level, weights, tol, seed, left)
         open_tasks = work
-        for _ in range(_ROUNDS):
+        for _ in range(_ROUNDS if left > 0 else 0):
             open_tasks = {
                 t: item
                 for t, item in open_tasks.items()
                 if item.switch(X[item.unlabeled] @ weights[t])
             }
-            if not open_tasks:
+            if not open_tasks or left <= 0:
                 break
-            _solve(X, open_tasks, level, weights, tol, seed)
+            left = _solve(X, open_tasks, level, weights, tol, seed, left)
         if level >= 1:
             break
         level = min(level * _GROWTH, 1.0)
+    if left <= 0:
+        warnings.warn(
+            "The transductive SVM did not converge; divide the rows of X by their mean length, or "
+            "take a smaller C.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
     return weights
 
 
@@ -162,10 +175,13 @@ def _solve(
     weights: NDArray[np.float64],
     tol: float,
     seed: int,
-) -> None:
-    """Train the SVMs of some tasks from where they stand."""
+    left: int,
+) -> int:
+    """Train the SVMs of some tasks from where they stand; return the passes that are left."""
     problems = [item.problem(level) for item in work.values()]
-    solutions = solve_duals(X, problems, tol=tol, seed=seed) if problems else []
+    most = 10_000 if left > 0 else _HURRIED
+    solutions = solve_duals(X, problems, tol=tol, max_epochs=most, seed=seed) if problems else []
     for (t, item), solution in zip(work.items(), solutions, strict=True):
         item.keep(solution.alpha)
         weights[t] = solution.w
+    return left - max((solution.epochs for solution in solutions), default=0)

@@ -17,10 +17,13 @@ from marginparts.app.model import Card, Model
 from marginparts.app.model_file._decode import decode
 from marginparts.app.model_file._encode import encode
 from marginparts.app.model_file._registry import UnknownClassError, is_registered, register
+from marginparts.app.model_file._tables import TABLES
 from marginparts.app.preparation import MatrixPreparation, TextPreparation
 from marginparts.app.readers import Layout
 from marginparts.files.archive import Archive, damage, write_archive
 from marginparts.files.atomic import FileProblemError, problems_with, written_beside
+from marginparts.files.invariants import InvariantError, Scope, fields_of
+from marginparts.files.json_text import read_json
 from marginparts.online import Past, Rows, Stream
 from marginparts.selection import Choice, HeldOut, Setting
 from marginparts.svm.calibration import Calibration
@@ -118,7 +121,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def _described(path: str | os.PathLike[str], text: bytes) -> Any:
     """Return the tree of the model, if it is in a format that we read."""
-    found = json.loads(text, parse_constant=_no_constant)
+    found = read_json(text, parse_constant=_no_constant)
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise FileProblemError(f"{path} is not a model of marginparts.")
     version = found["version"]
@@ -143,6 +146,10 @@ def _rebuilt(path: str | os.PathLike[str], tree: Any, arrays: dict[str, Any]) ->
             ) from error
         if not is_registered(model):
             raise ValueError("no model")
+        try:
+            Scope(TABLES).check(TABLES.get(type(model).__name__, ()), fields_of(model))
+        except InvariantError as error:
+            raise FileProblemError(f"{path} is damaged or not a model: {error}.") from error
         return model
 
 

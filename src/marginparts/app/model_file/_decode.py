@@ -10,10 +10,20 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts.app.model_file._registry import PLAIN, class_named
+from marginparts.app.model_file._tables import TABLES
+from marginparts.app.preparation import TextPreparation
 from marginparts.files.archive import SCALARS
+from marginparts.files.compressed import check_compressed
+from marginparts.files.invariants import Scope
 
 #: Parameters that had another name, by class: files written before still load.
 _RENAMED = {"NMFAlpha": {"C": "direction_C"}}
+
+#: Keys other than texts can be chosen so that all collide, and a dict of them takes for ever.
+_MOST_KEYS = 10_000
+
+#: Matrices may share arrays, which are checked each time; in all no more than this many times.
+_TIMES = 4
 
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -35,11 +45,12 @@ def decode(tree: Any, arrays: dict[str, NDArray[Any]]) -> Any:
 
 class _Decoder:
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._arrays = arrays
+        self._left = _TIMES * sum(array.size for array in arrays.values())
+        self._odd_keys = 0
         self._readers: dict[str, Callable[[Any], Any]] = {
             "float": _NOT_FINITE.__getitem__,
             "tuple": lambda items: tuple(self.decode(item) for item in items),
-            "dict": lambda pairs: {self.decode(key): self.decode(value) for key, value in pairs},
+            "dict": self._dict,
             "scalar": self._scalar,
             "type": SCALARS.__getitem__,
             "array": arrays.__getitem__,
@@ -58,6 +69,12 @@ class _Decoder:
         ((tag, content),) = tree.items()
         return self._readers[tag](content)
 
+    def _dict(self, pairs: list[Any]) -> dict[Any, Any]:
+        self._odd_keys += sum(type(key) is not str for key, _ in pairs)
+        if self._odd_keys > _MOST_KEYS:
+            raise ValueError("too many keys that are no text")
+        return {self.decode(key): self.decode(value) for key, value in pairs}
+
     def _named(self, trees: dict[str, Any]) -> dict[str, Any]:
         return {name: self.decode(tree) for name, tree in trees.items()}
 
@@ -75,17 +92,25 @@ class _Decoder:
 
     def _csr(self, content: dict[str, Any]) -> Any:
         data, indices, indptr = (self.decode(content[k]) for k in ("data", "indices", "indptr"))
-        if data.dtype.kind not in "biuf" or {indices.dtype.kind, indptr.dtype.kind} != {"i"}:
+        if not {indices.dtype.name, indptr.dtype.name} <= {"int32", "int64"}:
             raise ValueError("arrays of other types than a matrix has")
+        rows, columns = content["shape"]
+        # scipy's loops trust the indices, so a stranger's must be looked at, though not for ever
+        self._left -= len(data) + len(indptr)
+        if self._left < 0:
+            raise ValueError("the same arrays in too many matrices")
+        check_compressed(data, indices, indptr, (rows, columns))
         make = sp.csr_matrix if content["matrix"] else sp.csr_array
-        found = make((data, indices, indptr), shape=tuple(content["shape"]))
-        # scipy's loops trust the indices, so a stranger's must be looked at
-        found.check_format(full_check=True)
+        found = make((data, indices, indptr), shape=(rows, columns))
         found.data, found.indices, found.indptr = data, indices, indptr  # scipy may have cast them
         return found
 
     def _object(self, content: dict[str, Any]) -> Any:
-        return class_named(content["class"], "object")(**self._named(content["fields"]))
+        cls = class_named(content["class"], "object")
+        fields = self._named(content["fields"])
+        if cls is TextPreparation:  # it makes a dict of its words at once
+            Scope().check(TABLES["TextPreparation"][:1], fields)
+        return cls(**fields)
 
     def _estimator(self, content: dict[str, Any]) -> Any:
         cls = class_named(content["class"], "estimator")

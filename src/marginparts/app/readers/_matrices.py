@@ -16,6 +16,7 @@ from marginparts.app.readers._matrix_market import read_mtx
 from marginparts.files import columns
 from marginparts.files.arrays import read_npy, read_npz
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.compressed import check_compressed, check_pointers
 from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
 from marginparts.files.streams import library_reads, optional_library
 
@@ -43,7 +44,7 @@ class MatrixSource(SampleSource):
                 with library_reads(self.path, what):
                     some = X[rows]
                     if sp.issparse(some):
-                        some.check_format(full_check=True)
+                        check_compressed(some.data, some.indices, some.indptr, some.shape)
                 if self.order is not None:
                     some = some[:, self.order]
                 some = columns.as_floats(some, self.path)
@@ -134,8 +135,14 @@ def _opened_h5ad(path: Path) -> Iterator[Any]:
     with _annotated(path) as data:
         with library_reads(path, _H5AD):
             X = data.X
-            if getattr(X, "format", "csr") != "csr":
-                X = X.to_memory().tocsr()
+            if hasattr(X, "format"):
+                by_columns, group = X.format == "csc", X.group
+                n_stored = min(len(group["data"]), len(group["indices"]))
+                check_pointers(group["indptr"][:], X.shape[by_columns], n_stored)
+                if by_columns:
+                    X = X.to_memory()
+                    check_compressed(X.data, X.indices, X.indptr, X.shape, by_columns=True)
+                    X = X.tocsr()
         yield X
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zipfile
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from marginparts._types import Data
 from marginparts.files.arrays import npy_header, read_npz
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import listed
+from marginparts.files.compressed import check_pointers
 from marginparts.files.streams import library_reads, opened
 from marginparts.rows.disk._limits import shown
 
@@ -127,9 +129,12 @@ def csr_source(
     """
     check_real(path, data.dtype)
     indptr = np.asarray(indptr)
-    lengths = {data.shape, indices.shape, (int(indptr[-1]) if len(indptr) else -1,)}
-    rises = indptr.ndim == 1 and indptr.dtype.kind in "iu" and (np.diff(indptr) >= 0).all()
-    if not rises or len(lengths) > 1 or indptr[0] != 0 or indices.dtype.kind not in "iu":
+    try:
+        starts = check_pointers(indptr, indptr.size - 1, math.prod(data.shape))
+        fits = data.shape == indices.shape == (starts[-1],) and indices.dtype.kind in "iu"
+    except ValueError:
+        fits = False
+    if not fits:
         raise FileProblemError(
             f"{path} is no CSR matrix: indptr must rise from 0 to the number of its data and "
             "indices; write it again."
@@ -140,7 +145,7 @@ def csr_source(
             "write it again."
         )
     n, d = int(shape[0]), int(shape[1])
-    indptr = indptr.astype(np.int64, copy=False)
+    indptr = starts
 
     def chunks(most: Bounds) -> Iterator[Chunk]:
         with arrays() if arrays else nullcontext((data, indices)) as (values, columns):

@@ -1,0 +1,229 @@
+"""What must be true of each class that a model file may hold.
+
+n samples, d features, r parts, c classes, p hyperplanes, q columns of codes, m rows or margins.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from marginparts.app.preparation import WEIGHTINGS
+from marginparts.files.invariants import Field, Items, Letter, Part, Rule, Table, Value
+from marginparts.scores import SCORINGS
+
+#: More updates than this are no map, but a way to keep a machine busy.
+_MOST_UPDATES = 100_000
+
+_INF = float("inf")
+
+#: Parts sum to one, up to rounding.
+_ONE = 1.001
+
+#: Numbers that are multiplied with codes; their squares must stay within range.
+_HUGE = 1e150
+
+
+def _hyperplanes(fields: Mapping[str, Any], sizes: dict[str, int]) -> int:
+    """One hyperplane for two classes, one a class or label otherwise."""
+    return 1 if sizes["c"] == 2 and not fields["multilabel_"] else sizes["c"]
+
+
+def _code_columns(fields: Mapping[str, Any], sizes: dict[str, int]) -> int:
+    return (2 if fields["parts_"].output == "mixed" else 1) * sizes["r"]
+
+
+def _codes_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether codes of a stream's rows are those of its classes: (m,), or (m, c) of -1, 0, 1."""
+    codes, m, c = fields["codes"], sizes["m"], sizes["c"]
+    if codes.shape not in ((m,), (m, c)):
+        return False
+    return bool(codes.max(initial=-1) < (c if codes.ndim == 1 else 2))
+
+
+_UPDATES = Value("map_iter", "int", 1, _MOST_UPDATES, optional=True)
+
+
+def _can_be_shown(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether the parts have what a report shows, which those of old files need not."""
+    shown = ("history_", "margin_names_", "margin_components_", "margin_codes_", "margin_kept_")
+    found = vars(fields["classifier"].parts_)
+    return all(found.get(name) is not None for name in shown)
+
+
+def _are_scores(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether there is a list of numbers for each setting."""
+    scores = fields["scores"]
+    return isinstance(scores, dict) and all(
+        type(setting).__name__ == "Setting"
+        and isinstance(values, list)
+        and all(isinstance(value, float) for value in values)
+        for setting, values in scores.items()
+    )
+
+
+_BACKEND = Value("backend", "str")
+
+_PARTS: Table = (
+    _BACKEND,
+    _UPDATES,
+    Value("output", "str", options=("gram", "coefficients", "projection", "mixed")),
+    Value("n_features_in_", "int", 1, letter="d"),
+    Field("classes_", ("c",), "labels", optional=True),
+    Field("components_", ("r", "d"), least=0, most=_ONE),
+    Rule("components_", lambda fields, sizes: sizes["r"] > 0, "has no rows"),
+    Field("gram_root_", ("r", "r"), least=-_ONE, most=_ONE),
+    Field("projection_", ("d", "r"), least=-_HUGE, most=_HUGE, optional=True),
+    Field("column_weights_", ("d",), least=0, optional=True),
+    Field("loss_curve_", ("k",), least=-_INF, most=_INF, nan=True),
+    Items("history_", Part("history_", ("Check",)), optional=True),
+    Part("stop_", ("Stop",)),
+    Value("_scale", "float", np.finfo(float).tiny, np.finfo(float).max, optional=True),
+)
+
+_MARGINS: Table = (
+    Field("directions_", ("n", "2m"), least=0, optional=True),
+    Field("margin_names_", ("m",), "any", optional=True),
+    Field("margin_components_", ("2m", "d"), least=0, optional=True),
+    Field("margin_codes_", ("2m", "r"), least=0, optional=True),
+    Field("margin_kept_", ("m",), least=-_INF, most=_INF, nan=True, optional=True),
+)
+
+_LABELED: Table = (
+    Value("n_features_in_", "int", 1, letter="d"),
+    Field("classes_", ("c",), "labels", unique=True),
+    Value("multilabel_", "bool"),
+)
+
+_CLASSIFIER: Table = (
+    *_LABELED,
+    Letter("p", _hyperplanes),
+    _BACKEND,
+    Value("map_iter", "int", 1, _MOST_UPDATES, optional=True, word=True),
+    Value("map_iter_", "int", 1, _MOST_UPDATES, optional=True),
+    Value("scoring", "str", options=tuple(SCORINGS), optional=True),
+    Part("parts_", ("NMFAlpha",), own="nmk"),
+    Letter("q", _code_columns),
+    Field("coef_", ("p", "q"), least=-_HUGE, most=_HUGE),
+    Field("intercept_", ("p",), least=-_INF),
+    Part("head_", ("Head",)),
+    Field("thresholds_", ("p",), least=-_INF, most=_INF, optional=True),
+    Letter("s", lambda fields, sizes: 1 if sizes["p"] > 1 and not fields["multilabel_"] else 2),
+    Letter("t", lambda fields, sizes: 1 if sizes["s"] == 1 else sizes["p"]),
+    Part("calibration_", ("Calibration",), optional=True),
+    Rule(
+        "calibration_",
+        lambda fields, sizes: (
+            fields.get("calibration_") is None
+            or fields["calibration_"].multilabel == fields["multilabel_"]
+        ),
+    ),
+    Part("choice_", ("Choice",), own="h", optional=True),
+)
+
+TABLES: dict[str, Table] = {
+    "NMFAlpha": (*_PARTS, *_MARGINS),
+    "SemiSupervisedNMF": _PARTS,
+    "ConstrainedNMF": _PARTS,
+    "NMFAlphaClassifier": _CLASSIFIER,
+    "NMFAlphaCV": _CLASSIFIER,
+    "TransductiveSVM": (
+        *_LABELED, Letter("p", _hyperplanes),
+        Field("coef_", ("p", "d"), least=-_HUGE, most=_HUGE),
+        Field("intercept_", ("p",), least=-_INF),
+    ),
+    "OnlineNMFAlphaClassifier": (
+        *_LABELED, _BACKEND, _UPDATES,
+        Value("n_components", "int", 1), Value("n_iter", "int", 1, _MOST_UPDATES),
+        Value("batch_size", "int", 1), Value("memory", "int", 0),
+        Value("n_samples_seen_", "int", 0), Value("declared_", "bool", optional=True),
+        Part("stream_", ("Stream",), own="r"),
+    ),
+    "Head": (
+        Field("coef", ("p", "q"), least=-_HUGE, most=_HUGE),
+        Field("intercept", ("p",), least=-_INF),
+        Value("size", "float", np.finfo(float).tiny, np.finfo(float).max, optional=True),
+    ),
+    "Calibration": (
+        Field("slopes", ("s", "t"), least=-_INF, most=_INF, nan=True), Value("multilabel", "bool"),
+    ),
+    "Setting": (
+        Value("n_components", "int", 1), Value("lam", "float", 0), _UPDATES,
+        Value("normalize", "bool"), Value("C", "float", 0), Value("direction_C", "float", 0),
+    ),
+    "HeldOut": (
+        Field("rows", ("h",), "i", least=0),
+        Field("values", ("h", "p"), least=-_INF, most=_INF, nan=True),
+    ),
+    "Choice": (
+        Part("best", ("Setting",)), Rule("scores", _are_scores),
+        Part("held_out", ("HeldOut",), optional=True),
+        Items("honest_scores", Value("honest_scores", "float", nan=True)),
+    ),
+    "Stop": (),
+    "Check": (
+        Value("iteration", "int", 0), Value("loss", "float", nan=True),
+        Value("seconds", "float", nan=True), Value("residual", "float", nan=True),
+    ),
+    "Past": (
+        Field("A", ("d", "r"), least=0), Field("B", ("r",), least=0),
+        Field("XS", ("2c", "d"), least=0),
+    ),
+    "Rows": (
+        Field("X", ("m", "d"), least=0), Field("codes", None, "i", least=-1),
+        Rule("codes", _codes_fit), Field("duals", ("m", "c"), least=0),
+        Field("weights", ("m",), least=0, most=1), Field("lots", ("m",), least=0, most=1),
+    ),
+    "Stream": (
+        Field("V", ("d", "r"), least=0, most=_ONE, optional=True),
+        Rule("V", lambda fields, sizes: sizes.get("r") != 0, "has no columns"),
+        Field("W", ("c", "d")), Field("labels_at_start", ("c",), "i", least=0),
+        Part("pending", ("Rows",), own="m"), Part("memory", ("Rows",), own="m"),
+        Part("past", ("Past",), optional=True),
+        Value("scale", "float", np.finfo(float).tiny, np.finfo(float).max),
+        Value("seed", "int", 0), Value("steps", "int", 0),
+    ),
+    "TextPreparation": (
+        Items("words", Value("words", "str"), "d", unique=True),
+        Items("ngrams", Value("ngrams", "int", 1, 100), 2),
+        Value("weighting", "str", options=WEIGHTINGS),
+        Field("idf", ("d",), least=0, optional=True),
+    ),
+    "MatrixPreparation": (
+        Items("names", Value("names", "str"), "d", optional=True),
+        Value("weighting", "str", options=WEIGHTINGS),
+        Field("idf", ("d",), least=0, optional=True),
+    ),
+    "Layout": (
+        Value("kind", "str", options=("text", "matrix", "image")),
+        *(Value(name, "str", optional=True) for name in ("text", "label", "label_sep")),
+        Items("names", Value("names", "str"), "d", optional=True),
+        Value("n_columns", "int", 1, letter="d", optional=True),
+        Items("image_shape", Value("image_shape", "int", 1, 2**16), 2, optional=True),
+        Rule(
+            "image_shape",
+            lambda fields, sizes: (
+                fields["kind"] != "image" or np.prod(fields["image_shape"]) == sizes["d"]
+            ),
+        ),
+    ),
+    "Rated": (
+        Value("name", "str"), Value("score", "float", nan=True), Value("error", "float", nan=True),
+    ),
+    "PathStep": (Value("lam", "float", 0), Field("components", ("r", "d"), least=0)),
+    "Card": (
+        Value("source", "str"), Value("n_samples", "int", 0), Value("n_labeled", "int", 0),
+        Items("label_counts", Value("label_counts", "int", 0), "c"),
+        Items("rated", Part("rated", ("Rated",))), Value("doubt", "str", optional=True),
+        Items("shares", Value("shares", "float", nan=True), ("r", 0)),
+        Value("seconds", "float", 0), Value("stopped", "bool"),
+    ),
+    "Model": (
+        Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV")),
+        Rule("classifier", _can_be_shown, "has no history or no margin components"),
+        Items("class_names", Value("class_names", "str"), "c"),
+        Part("preparation", ("TextPreparation", "MatrixPreparation")),
+        Part("layout", ("Layout",)), Part("card", ("Card",)),
+        Items("path", Part("path", ("PathStep",))),
+    ),
+}  # fmt: skip

@@ -1,0 +1,153 @@
+"""People's files with something wrong in them: a sentence, or finite rows that are 0 or larger."""
+
+import io
+import time
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from fuzz.mutations import changed_array
+from fuzz.test_archives import is_a_sentence
+from marginparts import open_rows
+from marginparts.app.readers import open_source
+from marginparts.files.atomic import FileProblemError
+
+#: Cases of the short form, and of the long one.
+SHORT, LONG = 400, 10_000
+
+RNG = np.random.default_rng(0)
+X = sp.csr_array(RNG.integers(0, 5, (12, 5)) * (RNG.random((12, 5)) < 0.5), dtype=float)
+
+
+def npz(path, rng):
+    """A sparse matrix, one of whose arrays is another."""
+    kind = ("csr", "csc", "coo", "bsr")[rng.integers(4)]
+    sp.save_npz(path, X.asformat(kind) if kind != "bsr" else sp.bsr_array(X, blocksize=(2, 5)))
+    with np.load(path) as found:
+        arrays = dict(found)
+    name = sorted(arrays)[rng.integers(len(arrays))]
+    arrays[name] = changed_array(rng, arrays[name])
+    np.savez(path, **arrays)
+
+
+def npy(path, rng):
+    """An array with another type, shape or entry."""
+    np.save(path, changed_array(rng, X.toarray()))
+
+
+def h5ad(path, rng):
+    """Cells by rows or columns, one of whose arrays is another."""
+    anndata, h5py = pytest.importorskip("anndata"), pytest.importorskip("h5py")
+    cells = sp.csr_matrix(X) if rng.random() < 0.5 else sp.csc_matrix(X)
+    anndata.AnnData(cells).write_h5ad(path)
+    with h5py.File(path, "a") as file:
+        name = ("data", "indices", "indptr")[rng.integers(3)]
+        changed = changed_array(rng, file[f"X/{name}"][:])
+        if changed.dtype.kind in "iuf" and changed.size < 2**20:
+            del file[f"X/{name}"]
+            file[f"X/{name}"] = changed
+
+
+def _flipped(path, rng, content):
+    """Change, leave out or repeat some bytes."""
+    content = bytearray(content)
+    for _ in range(rng.integers(1, 5)):
+        place = int(rng.integers(len(content)))
+        way = rng.integers(3)
+        if way == 0:
+            content[place] = int(rng.integers(256))
+        elif way == 1:
+            del content[place : place + int(rng.integers(1, 20))]
+        else:
+            piece = content[place : place + int(rng.integers(1, 20))]
+            content[place:place] = piece
+    path.write_bytes(bytes(content) or b"\n")
+
+
+def mtx(path, rng):
+    """Matrix Market, with other bytes."""
+    out = io.BytesIO()
+    scipy.io.mmwrite(out, sp.coo_matrix(X))
+    _flipped(path, rng, out.getvalue())
+
+
+def svm(path, rng):
+    """Svmlight, with other bytes."""
+    rows = X.toarray()
+    lines = [
+        " ".join([str(i % 2), *(f"{j + 1}:{v:g}" for j, v in enumerate(row) if v)])
+        for i, row in enumerate(rows)
+    ]
+    _flipped(path, rng, "\n".join(lines).encode())
+
+
+def csv(path, rng):
+    """A table of numbers, with other bytes."""
+    rows = [",".join("abcde"), *(",".join(f"{v:g}" for v in row) for row in X.toarray())]
+    _flipped(path, rng, "\n".join(rows).encode())
+
+
+def packed(path, rng):
+    """A zip file of one array, with other bytes."""
+    out = io.BytesIO()
+    np.savez(out, X=X.toarray())
+    _flipped(path, rng, out.getvalue())
+
+
+FORMATS = {
+    "npz": npz, "npy": npy, "h5ad": h5ad, "mtx": mtx, "svm": svm, "csv": csv, "packed.npz": packed,
+}  # fmt: skip
+
+
+def look(path):
+    """Read a file by both ways, and look at what comes out."""
+    for batch in open_source(path).batches():
+        rows = batch.samples
+        if isinstance(rows, list):
+            continue
+        values = rows.data if sp.issparse(rows) else np.asarray(rows)
+        assert np.isfinite(values).all()
+        assert values.min(initial=0) >= 0
+        assert np.isfinite(np.asarray(rows.sum(axis=0))).all()  # and touch every index
+    if path.suffix in (".npz", ".npy"):
+        open_rows(path.parent if path.suffix == ".npz" else path)
+
+
+def run(name, n, seed, tmp_path):
+    """Return how many files were refused, and how many were read."""
+    counts = [0, 0]
+    path = tmp_path / (f"x.{name}" if "." not in name else name)
+    for case in range(n):
+        rng = np.random.default_rng([seed, case])
+        with np.errstate(all="ignore"):
+            FORMATS[name](path, rng)
+        began = time.perf_counter()
+        try:
+            look(path)
+            counts[1] += 1
+        except FileProblemError as error:
+            is_a_sentence(error, path if str(path) in str(error) else tmp_path)
+            counts[0] += 1
+        except Exception as error:
+            raise AssertionError(f"case {name, seed, case}") from error
+        assert time.perf_counter() - began < 5, f"case {name, seed, case}"
+    return counts
+
+
+@pytest.mark.wide
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_strange_file_is_refused_or_read(name, tmp_path):
+    refused, read = run(name, SHORT if name != "h5ad" else SHORT // 4, 0, tmp_path)
+    assert refused > 0
+    assert read > 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", FORMATS)
+def test_many_strange_files(name, seed, tmp_path):
+    print(name, seed, run(name, LONG, seed, tmp_path))
