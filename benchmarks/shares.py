@@ -1,6 +1,6 @@
 """Test accuracy of the classifier, nothing set, on the paper's splits of News and MNIST.
 
-    MARGINPARTS_DATA=path/to/data python benchmarks/shares.py [--splits 2] [--data news] [--share 0.2]
+    MARGINPARTS_DATA=path/to/data python benchmarks/shares.py [--splits 2] [--data news]
 
 The rows and labels are those of ``marginparts reproduce table2``: training rows drawn anew for each
 split, the first of them labeled, and the test rows of the collection. Nothing is chosen on the

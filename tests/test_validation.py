@@ -10,6 +10,7 @@ from marginparts import (
     ConstrainedNMF,
     NMFAlpha,
     NMFAlphaClassifier,
+    OnlineNMFAlphaClassifier,
     SemiSupervisedNMF,
     TransductiveSVM,
     class_start,
@@ -332,3 +333,26 @@ def test_a_fit_leaves_its_data_and_labels_alone(estimator, container):
     small(estimator).fit(data, y).transform(data)
     assert_array_equal(data.toarray() if sp.issparse(data) else data, X)
     assert_array_equal(y, Y)
+
+
+TEXTS = ["one text", "another text"] * 3
+
+
+@pytest.mark.parametrize(
+    "X", [TEXTS, np.array(TEXTS), np.array(TEXTS, dtype=object), np.array(TEXTS)[:, None]],
+    ids=["list", "array", "objects", "column"],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "estimator",
+    [NMFAlpha(2), NMFAlphaClassifier(2), TransductiveSVM(), OnlineNMFAlphaClassifier(2)],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_texts_are_refused_with_a_way_out(estimator, X):
+    with pytest.raises(ValueError, match=r"CountVectorizer .* fit_file"):
+        estimator.fit(X, [0, 1] * 3)
+
+
+def test_missing_values_are_refused_with_a_way_out_of_our_own():
+    with pytest.raises(ValueError, match=r"contains NaN.*SimpleImputer") as error:
+        NMFAlpha(2).fit(spoiled(np.nan))
+    assert "HistGradientBoosting" not in str(error.value)

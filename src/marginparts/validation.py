@@ -4,6 +4,8 @@ Every complaint is one sentence that says what to do.
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,18 +21,44 @@ DTYPES = (np.float64, np.float32)
 
 MOST_COST = 1e100
 
+_NO_TEXTS = (
+    "X holds texts; count their words first, with sklearn.feature_extraction.text.CountVectorizer "
+    "for example, or give a file of texts to marginparts.fit_file."
+)
+
 
 def check_matrix(X: Samples, whom: str) -> Data:
     """Return X as a C-ordered array or canonical CSR of float32 or float64; X is never changed."""
-    X = check_array(on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", input_name="X")
+    with plain_words():
+        X = check_array(
+            on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", input_name="X"
+        )
     return as_nonnegative(X, whom)
+
+
+@contextmanager
+def plain_words() -> Iterator[None]:
+    """Say what to do about missing values and texts; scikit-learn names another model."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string to float" in str(error):
+            raise ValueError(_NO_TEXTS) from None
+        if "X contains NaN" not in str(error):
+            raise
+        raise ValueError(
+            "Input X contains NaN, a value that is missing; set it to 0 where nothing was counted, "
+            "fill it with sklearn.impute.SimpleImputer, or drop its row."
+        ) from None
 
 
 def on_the_host(X: Any) -> Any:
     """Return a torch tensor, dense or CSR and on any device, as an array or CSR; all else as it is.
 
-    Torch is not imported for it: who has a tensor has done so.
+    Torch is not imported for it: who has a tensor has done so. Texts are refused.
     """
+    if _are_texts(X):
+        raise ValueError(_NO_TEXTS)
     if type(X).__module__.partition(".")[0] != "torch":
         return X
     X = X.detach().cpu()
@@ -39,6 +67,15 @@ def on_the_host(X: Any) -> Any:
     X = X.to_sparse_csr()
     parts = (X.values(), X.col_indices(), X.crow_indices())
     return sp.csr_array(tuple(part.numpy() for part in parts), shape=tuple(X.shape))
+
+
+def _are_texts(X: Any) -> bool:
+    """Whether X is a list, an array or a column of strings."""
+    if isinstance(X, str):
+        return True
+    if isinstance(X, list | tuple) or (getattr(X, "ndim", 0) == 1 and not is_dask(X)):
+        return isinstance(next(iter(X), None), str)
+    return False
 
 
 def is_dask(X: object) -> bool:

@@ -39,6 +39,7 @@ from marginparts.validation import (
     check_mass,
     is_dask,
     on_the_host,
+    plain_words,
     seed_of,
 )
 from marginparts.weighting import usual_weights
@@ -92,9 +93,10 @@ def check_data(
     """
     X = as_dask_rows(X) if is_dask(X) else X
     if not isinstance(X, Elsewhere):
-        X = validate_data(
-            estimator, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
-        )
+        with plain_words():
+            X = validate_data(
+                estimator, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
+            )
         return as_nonnegative(X, type(estimator).__name__)
     if reset:
         estimator.n_features_in_ = X.shape[1]

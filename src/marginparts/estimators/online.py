@@ -25,6 +25,7 @@ from marginparts.validation import (
     check_mass,
     check_option,
     on_the_host,
+    plain_words,
     seed_of,
 )
 
@@ -228,9 +229,10 @@ class OnlineNMFAlphaClassifier(
             )
 
     def _check_data(self, X: Samples, *, reset: bool) -> Data:
-        X = validate_data(
-            self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
-        )
+        with plain_words():
+            X = validate_data(
+                self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
+            )
         return as_nonnegative(X, type(self).__name__)
 
     def __sklearn_is_fitted__(self) -> bool:

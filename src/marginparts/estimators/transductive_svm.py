@@ -16,6 +16,7 @@ from marginparts.validation import (
     check_positive,
     check_squares,
     on_the_host,
+    plain_words,
     seed_of,
 )
 
@@ -84,7 +85,8 @@ class TransductiveSVM(PartlyLabeledClassifier):
             The fitted estimator.
         """
         C, tol = check_cost(self.C, "C"), check_positive(self.tol, "tol")
-        X = validate_data(self, on_the_host(X), accept_sparse="csr", dtype=DTYPES)
+        with plain_words():
+            X = validate_data(self, on_the_host(X), accept_sparse="csr", dtype=DTYPES)
         check_squares(X, type(self).__name__)
         labels = self._check_labels(y, X.shape[0])
         check_class_weight(self.class_weight, labels)
