@@ -481,6 +481,11 @@ def test_margins_are_picked_by_classifier(page):
         "[...document.querySelectorAll('#margins circle[r=\"7\"] title')].map((t) => t.textContent)"
     )
     assert page(large) == [f"icing: {kept:.3f}" for kept in margin["kept"]]
+    margin["span"] = 0.874
+    page.open(payload)
+    page.pick("#margins select", "icing")
+    (said,) = page.texts("#margins [data-slot=span]")
+    assert said.startswith("87 % of the hyperplane")
 
 
 def test_words_that_only_one_side_lists_are_shown_once(page):

@@ -134,6 +134,7 @@ def _margins(model: Model) -> list[dict[str, Any]]:
     p = len(parts.margin_names_)
     rebuilt = parts.margin_codes_ @ parts.components_
     two = not model.multilabel and len(model.class_names) == 2
+    in_span = vars(parts).get("margin_kept_")  # models of earlier versions do not have it
     components = parts.margin_components_
     components = components.toarray() if hasattr(components, "toarray") else components
     found = []
@@ -143,6 +144,7 @@ def _margins(model: Model) -> list[dict[str, Any]]:
         margin |= _side(model, "plus", plus, rebuilt[t], plus - minus)
         margin |= _side(model, "minus", minus, rebuilt[p + t], minus - plus)
         margin["kept"] = [_cosine(plus, rebuilt[t]), _cosine(minus, rebuilt[p + t])]
+        margin["span"] = None if in_span is None else float(in_span[t])
         found.append(margin)
     if model.multilabel:
         place = {model.class_names[c]: k for k, c in enumerate(model.display_order)}

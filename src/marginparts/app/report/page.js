@@ -365,6 +365,8 @@ function drawMargins(section, margins) {
   const redraw = strip && fitted(slot(section, "strip"), (width) => keptStrip(margins, Number(select.value), width));
   function update() {
     const margin = margins[select.value];
+    slot(section, "span").textContent = margin.span == null ? ""
+      : `${fixed(100 * margin.span, 0)} % of the hyperplane w+ \u2212 w\u2212 lies in the span of the parts.`;
     slot(section, "sides").replaceChildren(
       marginSide("plus", `w+, ${margin.sides?.[0] ?? "for"}`, margin.plus, margin.plus_rebuilt, margin.kept?.[0]),
       marginSide("minus", `w\u2212, ${margin.sides?.[1] ?? "against"}`, margin.minus, margin.minus_rebuilt, margin.kept?.[1]),
