@@ -1,27 +1,32 @@
 """Seconds and test accuracy of the classifier on News, and of a path over five weights.
 
-    MARGINPARTS_DATA=path/to/data python benchmarks/classifier.py
+    MARGINPARTS_DATA=path/to/data python benchmarks/classifier.py [--million]
 
-20 % of the labels, l2-normalized log counts, 64 parts, everything else as it is by default. The
-path is compared with one fit, and with a fit for each weight.
+20 % of the labels, l2-normalized log counts, 64 parts, everything else as it is by default; then
+100 labels of 6,000 documents with the 20,000 most frequent words. The path is compared with one
+fit, and with a fit for each weight. With ``--million`` it is instead a million documents drawn at
+random, three words of each from its class, with 1,000 labels: seconds, and the peak of memory
+beside what the data take.
 """
 
 from __future__ import annotations
 
+import resource
 import time
 from typing import Any
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 
 from common import parser, start, warm_up
-from corpora import DESCRIBED, Corpus, news_l2_log, partly_labeled
+from corpora import DESCRIBED, Corpus, described, news_l2_log, partly_labeled, power_law_counts
 from marginparts import NMFAlphaClassifier, margin_directions, nmf_alpha, nmf_alpha_path
 from records import Table
 
 COLUMNS = (
     "measured", "lam", "rank", "seconds", "iterations", "loss", "accuracy", "map_iter",
-    "normalize", "C", *DESCRIBED, "threads",
+    "normalize", "C", "labels", "data_bytes", "peak_bytes", *DESCRIBED, "threads",
 )  # fmt: skip
 
 LAMS = (0.3, 1.0, 3.0, 10.0, 30.0)
@@ -37,7 +42,8 @@ def timed(run: Any) -> tuple[float, Any]:
 def classify(table: Table, corpus: Corpus, y: Any, facts: dict[str, Any]) -> None:
     """Time the whole classifier."""
     few = np.arange(0, corpus.X.shape[0], corpus.X.shape[0] // 300)  # of all classes
-    NMFAlphaClassifier(facts["rank"], lam=1.0, random_state=0).fit(corpus.X[few], corpus.y[few])
+    some = np.where(np.arange(len(few)) % 3, -1, corpus.y[few])
+    NMFAlphaClassifier(16, max_iter=5, random_state=0).fit(corpus.X[few], some)  # compiles
     seconds, model = timed(
         lambda: NMFAlphaClassifier(facts["rank"], random_state=0).fit(corpus.X, y)
     )
@@ -45,10 +51,10 @@ def classify(table: Table, corpus: Corpus, y: Any, facts: dict[str, Any]) -> Non
     table.add(
         measured="classifier", lam=model.lam_, seconds=round(seconds, 3), iterations=model.n_iter_,
         accuracy=round(accuracy, 4), map_iter=model.map_iter_, normalize=model.normalize_,
-        C=model.C_, **facts,
+        C=model.C_, labels=int(np.sum(y >= 0)), **facts,
     )  # fmt: skip
     print(
-        f"classifier: {seconds:.1f} s, test accuracy {100 * accuracy:.1f} % "
+        f"{np.sum(y >= 0)} labels: {seconds:.1f} s, test accuracy {100 * accuracy:.1f} % "
         f"(lam {model.lam_}, map_iter {model.map_iter_}, normalize {model.normalize_}, "
         f"C {model.C_})",
         flush=True,
@@ -90,15 +96,62 @@ def follow_path(table: Table, corpus: Corpus, y: Any, facts: dict[str, Any]) -> 
     )
 
 
+def few_documents(corpus: Corpus) -> tuple[Corpus, Any]:
+    """Return 6,000 documents with the 20,000 most frequent words, and 100 labels."""
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(corpus.X.shape[0])[:6000]
+    words = np.sort(np.argsort(-np.bincount(corpus.X.indices))[:20_000])
+    X, X_test = corpus.X[rows][:, words], corpus.X_test[:, words]
+    y = np.where(np.arange(len(rows)) < 100, corpus.y[rows], -1)
+    return corpus._replace(X=X, X_test=X_test, y=corpus.y[rows]), y
+
+
+def million(table: Table, quick: bool) -> None:
+    """Time the classifier on very many documents, and watch its memory."""
+    n, d, c = 10_000 if quick else 1_000_000, 50_000, 20
+    rng = np.random.default_rng(0)
+    y = rng.integers(c, size=n)
+    words = (y[:, None] * 50 + rng.integers(50, size=(n, 3))).ravel()
+    of_class = sp.csr_array((np.ones(3 * n, np.float32), words, 3 * np.arange(n + 1)), shape=(n, d))
+    X = power_law_counts(n, d, log_length=3.9) + of_class
+    del of_class, words
+    X = sp.csr_array((np.log1p(X.data), X.indices.astype(np.int32), X.indptr), shape=X.shape)
+    known = np.where(np.arange(n) < 1000, y, -1)
+    NMFAlphaClassifier(16, max_iter=5, random_state=0).fit(X[:3000], known[:3000])  # compiles
+    bytes_ = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds, model = timed(lambda: NMFAlphaClassifier(random_state=0).fit(X, known))
+    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    accuracy = float(np.mean(model.predict(X[-20_000:]) == y[-20_000:]))
+    facts = described("drawn at random", X)
+    table.add(
+        measured="million", rank=model.n_components, seconds=round(seconds, 1),
+        accuracy=round(accuracy, 4), labels=1000, data_bytes=bytes_, peak_bytes=peak,
+        threads=numba.get_num_threads(), **facts,
+    )  # fmt: skip
+    print(
+        f"{n} documents, {X.nnz} entries: {seconds:.0f} s, accuracy {100 * accuracy:.1f} %; the "
+        f"process took {peak / 1e9:.2f} GB at most ({before * 1024 / 1e9:.2f} before), the data "
+        f"{bytes_ / 1e9:.2f} GB: {peak / bytes_:.2f} times"
+    )
+
+
 def main() -> None:
-    options = parser(__doc__).parse_args()
-    corpus = news_l2_log(options.quick)
+    options = parser(__doc__)
+    options.add_argument("--million", action="store_true", help="a million documents instead")
+    given = options.parse_args()
+    if given.million:
+        million(Table("million", COLUMNS, given.quick), given.quick)
+        return
+    corpus = news_l2_log(given.quick)
     y = partly_labeled(corpus.y, 0.2)
     facts = {
-        "rank": 16 if options.quick else 64, "threads": numba.get_num_threads(), **corpus.described
+        "rank": 16 if given.quick else 64, "threads": numba.get_num_threads(), **corpus.described
     }  # fmt: skip
-    table = Table("classifier", COLUMNS, options.quick)
+    table = Table("classifier", COLUMNS, given.quick)
     classify(table, corpus, y, facts)
+    few, y_few = few_documents(corpus)
+    classify(table, few, y_few, {**facts, **few.described})
     follow_path(table, corpus, y, facts)
 
 
