@@ -19,7 +19,6 @@ import pytest
 import scipy.sparse as sp
 from typer.testing import CliRunner
 
-from fuzz.mutations import read_archive, write_archive
 from marginparts import (
     Checkpoint,
     NMFAlpha,
@@ -43,6 +42,7 @@ from marginparts.files.atomic import (
 )
 from marginparts.files.compressed import check_compressed
 from marginparts.files.json_text import read_json
+from mutations import read_archive, write_archive
 
 RNG = np.random.default_rng(0)
 X = RNG.random((60, 9)) * (RNG.random((60, 9)) < 0.7)
@@ -291,10 +291,10 @@ def test_keys_that_all_collide_are_refused_quickly(fitted, tmp_path):
         tmp_path / "model",
         tree=lambda tree: tree["model"]["estimator"]["attributes"].update(more_={"dict": pairs}),
     )
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(FileProblemError, match="does not fit together"):
         load(tmp_path / "model")
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 5  # a dict of them takes 25
 
 
 def test_an_npz_file_that_says_more_than_it_has_is_refused(tmp_path):

@@ -8,11 +8,10 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 
-from fuzz.mutations import changed_array
-from fuzz.test_archives import is_a_sentence
 from marginparts import open_rows
 from marginparts.app.readers import open_source
 from marginparts.files.atomic import FileProblemError
+from mutations import changed_array, is_a_sentence
 
 #: Cases of the short form, and of the long one.
 SHORT, LONG = 400, 10_000

@@ -112,3 +112,11 @@ def mutated(rng, text, tree, arrays):
         else:
             tree = changed_tree(rng, tree)
     return text, tree, arrays
+
+
+def is_a_sentence(error, path):
+    """Check that an error is one sentence that names the file."""
+    said = str(error)
+    assert str(path) in said
+    assert "\n" not in said
+    assert said.endswith(".")

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fuzz.mutations import mutated, read_archive, write_archive
 from marginparts import (
     Checkpoint,
     NMFAlpha,
@@ -27,6 +26,7 @@ from marginparts.app.model import Model
 from marginparts.app.model_file import load, save
 from marginparts.app.report import payload_of, render
 from marginparts.files.atomic import FileProblemError
+from mutations import is_a_sentence, mutated, read_archive, write_archive
 
 #: Cases of the short form, and of the long one.
 SHORT, LONG = 250, 10_000
@@ -82,13 +82,6 @@ def use(model):
                 assert not np.isnan(found).any()
     if hasattr(model, "partial_fit"):
         model.partial_fit(sp.csr_array(rows), Y[:5])
-
-
-def is_a_sentence(error, path):
-    said = str(error)
-    assert str(path) in said
-    assert "\n" not in said
-    assert said.endswith(".")
 
 
 def run_models(name, n, seed, tmp_path):
