@@ -22,6 +22,7 @@ from marginparts.selection import (
     LAM_GRID_SEVERAL,
     LAM_GRID_UNSCALED,
     TAUGHT_DEFAULT,
+    TAUGHT_LAM_DENSE,
     TAUGHT_TRUST,
     CandidateGrid,
     Choice,
@@ -101,6 +102,8 @@ def fit_classifier(
         room = None
         if taught:
             room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed)
+            if "lam" not in given and not room.views.sparse:
+                grid = grid._replace(lam=(TAUGHT_LAM_DENSE,))
             choice = choose_taught(room, grid, recipe, comparison, ready.seed, model.callback)
         else:
             choice = choose(

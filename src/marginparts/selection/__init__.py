@@ -22,7 +22,13 @@ from marginparts.selection._choice import (
     usual_ranks,
 )
 from marginparts.selection._race import Comparison, choose
-from marginparts.selection._taught import TAUGHT_DEFAULT, TAUGHT_TRUST, Classroom, choose_taught
+from marginparts.selection._taught import (
+    TAUGHT_DEFAULT,
+    TAUGHT_LAM_DENSE,
+    TAUGHT_TRUST,
+    Classroom,
+    choose_taught,
+)
 from marginparts.selection.folds import enough_rows
 
 __all__ = [
@@ -36,6 +42,7 @@ __all__ = [
     "MAP_GRID",
     "NORMALIZE_GRID",
     "TAUGHT_DEFAULT",
+    "TAUGHT_LAM_DENSE",
     "TAUGHT_TRUST",
     "CandidateGrid",
     "Choice",

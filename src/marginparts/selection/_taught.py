@@ -32,6 +32,9 @@ from marginparts.weighting import usual_weights
 #: What is taken where nothing is said: good on average over the development collections.
 TAUGHT_DEFAULT = Setting(n_components=64, lam=10.0, map_iter=40, normalize=True, C=4.0)
 
+#: lam for dense data, whose samples need more of the parts.
+TAUGHT_LAM_DENSE = 3.0
+
 #: Where two folds hide as many labels as this, they tell enough.
 _TELLING = 500
 
