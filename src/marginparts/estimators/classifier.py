@@ -6,6 +6,7 @@ import os
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -245,7 +246,9 @@ class NMFAlphaClassifier(
         """
         return cls(n_components, **{**_PAPER, **changes})
 
-    def fit(self, X: Samples, y: Targets) -> NMFAlphaClassifier:
+    def fit(
+        self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None
+    ) -> NMFAlphaClassifier:
         """Choose what is left to choose, find the parts, train the SVM.
 
         Parameters
@@ -256,13 +259,16 @@ class NMFAlphaClassifier(
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
             sparse y is labeled: no label applies.
+        sample_weight : (n,) array-like or None
+            How much each row counts in the loss, in all SVMs and in the accuracy by which
+            candidates are compared; 0 leaves it out. Teachers see each row once. For X in memory.
 
         Returns
         -------
         NMFAlphaClassifier
             The fitted estimator.
         """
-        self._keep(fit_classifier(self, X, y, several=False))
+        self._keep(fit_classifier(self, X, y, sample_weight, several=False))
         return self
 
     def _keep(self, fitted: Fitted) -> None:

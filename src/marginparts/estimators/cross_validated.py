@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marginparts._types import Callback, Init, Samples, Seed, Targets
 from marginparts.backends import Backend
@@ -129,7 +130,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         )  # fmt: skip
         self.cv = cv
 
-    def fit(self, X: Samples, y: Targets) -> NMFAlphaCV:
+    def fit(self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None) -> NMFAlphaCV:
         """Try the candidates on folds of the labeled samples, and fit the best one to all samples.
 
         Parameters
@@ -139,13 +140,16 @@ class NMFAlphaCV(NMFAlphaClassifier):
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
             sparse y is labeled: no label applies.
+        sample_weight : (n,) array-like or None
+            How much each row counts in the loss, in all SVMs and in the accuracy by which
+            candidates are compared; 0 leaves it out. Teachers see each row once. For X in memory.
 
         Returns
         -------
         NMFAlphaCV
             The fitted estimator.
         """
-        fitted = fit_classifier(self, X, y, several=True, n_splits=self.cv)
+        fitted = fit_classifier(self, X, y, sample_weight, several=True, n_splits=self.cv)
         self._keep(fitted)
         self.best_params_ = self.choice_.best._asdict()
         self.best_score_, self.best_score_error_ = self.choice_.score, self.choice_.error

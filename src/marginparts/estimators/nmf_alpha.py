@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +29,12 @@ from marginparts.backends import Backend
 from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
-from marginparts.estimators._base import PartsTransformer, check_training_data, prepared
+from marginparts.estimators._base import (
+    Counted,
+    PartsTransformer,
+    check_training_data,
+    prepared,
+)
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere, OutOfCore
@@ -38,7 +45,8 @@ from marginparts.solve.factorize import (
     parts_of,
 )
 from marginparts.solve.map import map_rows, projection
-from marginparts.validation import check_nonnegative, check_rank
+from marginparts.solve.scales import Scales
+from marginparts.validation import check_nonnegative, check_rank, check_weights
 
 
 class NMFAlpha(PartsTransformer):
@@ -67,6 +75,17 @@ class NMFAlpha(PartsTransformer):
         Let the surest unlabeled samples take part in the directions too.
     class_weight : None, "balanced" or dict
         How much the samples of each class count for the classifiers that give the directions.
+    feature_weight : (d,) array or None
+        How much each feature counts in the loss and in `transform`: weight 2 is a column given
+        twice, weight 0 one left out. The classifiers that give the directions see X as it is.
+    alpha_W : float
+        Penalty on the codes, which scikit-learn calls W (H here), times the number of features.
+    alpha_H : float or "same"
+        Penalty on the parts, which scikit-learn calls H (V here), times the number of samples.
+        Penalize both or none: what one factor alone is charged for, the other takes over.
+    l1_ratio : float
+        The share of both penalties that is the sum of the entries; the rest is half the sum of
+        their squares. As in scikit-learn, but `transform` is not penalized. For X in memory.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any (`class_start`), else at random.
     solver : {"auto", "mu", "mue", "cd"}
@@ -119,6 +138,8 @@ class NMFAlpha(PartsTransformer):
         The solver used.
     history_ : list of Check
         Iteration, loss, seconds, residual and nonzeros at each evaluation of the loss.
+    sample_weight_ : (n,) array or None
+        The weights of the rows, where they were not all alike.
     n_features_in_ : int
 
     Examples
@@ -133,6 +154,9 @@ class NMFAlpha(PartsTransformer):
     (361, 16)
     """
 
+    sample_weight_: Array | None
+    directions_: sp.csr_array | None
+
     def __init__(
         self,
         n_components: int = 32,
@@ -145,6 +169,10 @@ class NMFAlpha(PartsTransformer):
         features: str | None = None,
         pseudo: str | None = None,
         class_weight: ClassWeight = None,
+        feature_weight: ArrayLike | None = None,
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
@@ -165,6 +193,10 @@ class NMFAlpha(PartsTransformer):
         self.features = features
         self.pseudo = pseudo
         self.class_weight = class_weight
+        self.feature_weight = feature_weight
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -176,7 +208,9 @@ class NMFAlpha(PartsTransformer):
         self.callback = callback
         self.checkpoint = checkpoint
 
-    def fit(self, X: Samples, y: Targets | None = None) -> NMFAlpha:
+    def fit(
+        self, X: Samples, y: Targets | None = None, sample_weight: ArrayLike | None = None
+    ) -> NMFAlpha:
         """Find the parts.
 
         Parameters
@@ -186,6 +220,10 @@ class NMFAlpha(PartsTransformer):
         y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; None is plain NMF. A row without entries in a
             sparse y is labeled: no label applies.
+        sample_weight : (n,) array-like or None
+            How much each row counts in the loss and in the SVMs behind the directions. Weight 2 is
+            a row given twice (with the same start, and up to the tolerance of the SVMs), weight 0
+            one left out. Perceptrons and functions of your own see each row once. For X in memory.
 
         Returns
         -------
@@ -197,14 +235,33 @@ class NMFAlpha(PartsTransformer):
         X = check_training_data(self, X)
         r = check_rank(self.n_components, X.shape)
         check_init(self.init, X, r)
+        if recipe.run.feature_weight is not None:
+            check_weights(recipe.run.feature_weight, "feature_weight", X.shape[1])
+        counted = Counted.of(X, y, sample_weight, type(self).__name__)
+        recipe = replace(recipe, run=counted.run(recipe.run))
+        n = X.shape[0]
+        X, y, weights, rows = counted
         labels = None if y is None else encode_labels(y, X.shape[0])
         if labels is not None:
             check_class_weight(self.class_weight, labels)
+            labels = replace(labels, weights=weights)
         # the backend in use is compared in any case
         no_matter = ("backend", "map_iter", "output")
         told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
-        with prepared(self, X, labels, r, {"n_components": r, "lam": lam, **told}) as fit:
-            return self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook)
+        told |= {"n_components": r, "lam": lam, "sample_weight": weights}
+        with prepared(self, X, labels, r, told) as fit:
+            self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, weights=weights)
+        if rows is not None:
+            self._spread_over(rows, n)
+        return self
+
+    def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
+        """Let what is known of each row speak of all rows; those of weight 0 took no part."""
+        weights: Array = np.zeros(n)
+        weights[rows] = 1.0 if self.sample_weight_ is None else self.sample_weight_
+        self.sample_weight_ = weights
+        if self.directions_ is not None:
+            self.directions_ = Directions(self.directions_, ()).spread_over(rows, n).S
 
     def _recipe(self) -> Recipe:
         """Return the parameters as a recipe, or refuse what makes no sense."""
@@ -213,7 +270,10 @@ class NMFAlpha(PartsTransformer):
                 self.directions, self.multiclass, self.features, self.pseudo, self.direction_C,
                 self.scale, self.class_weight,
             ),
-            RunSpec(self.init, self.solver, self.max_iter, self.tol, self.backend),
+            RunSpec(
+                self.init, self.solver, self.max_iter, self.tol, self.backend, self.feature_weight,
+                self.alpha_W, self.alpha_H, self.l1_ratio,
+            ),
             MapSpec(self.map_iter, self.output),
         )  # fmt: skip
 
@@ -230,18 +290,21 @@ class NMFAlpha(PartsTransformer):
         seed: int,
         logbook: Logbook | None,
         found: Directions | None = None,
+        weights: Array | None = None,
     ) -> NMFAlpha:
         """`fit` on checked data and labels, with a recipe that says the same as the parameters.
 
-        Directions that were found already are taken as they are.
+        Directions that were found already are taken as they are. ``weights`` (n,) are larger
+        than 0.
         """
         self.n_features_in_ = X.shape[1]
         if found is None and labels is not None:
             found = find_directions(X, labels, recipe.directions, seed)
         self.directions_ = None if found is None else found.S
+        self.sample_weight_ = weights
         ((_, result),) = recipe.parts(
             X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
-            callback=self.callback, logbook=logbook,
+            weights=weights, callback=self.callback, logbook=logbook,
         )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result)
@@ -296,16 +359,24 @@ class NMFAlpha(PartsTransformer):
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:
             raise ValueError("path needs the X of a fit with labels: its margin components.")
+        weights, run = getattr(self, "sample_weight_", None), self._recipe().run
+        if weights is not None:
+            rows = np.flatnonzero(weights)
+            X, S, weights = X[rows], S[rows], weights[rows]
         H, V = self._coefficients(X), self.components_.T.astype(X.dtype)
+        scales = Scales.of(X, weights, run.feature_weight)
+        start = scales.start(np.ascontiguousarray(H), np.ascontiguousarray(V))
         steps = factorize_path(
-            X, np.ascontiguousarray(H), np.ascontiguousarray(V), S=S, lams=lams,
-            solver=self.solver, max_iter=self.max_iter, tol=self.tol, backend=self.backend,
-            callback=callback,
+            scales.data(X), start, S=scales.margins(S), lams=lams, solver=self.solver,
+            max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=callback,
         )  # fmt: skip
-        return sorted(
-            (PathStep(lam, parts_of(result.V)) for lam, result in steps), key=lambda step: step.lam
-        )
+        found = (PathStep(lam, parts_of(scales.back(result).V)) for lam, result in steps)
+        return sorted(found, key=lambda step: step.lam)
 
     def _coefficients(self, X: Data) -> Array:
-        X = X.astype(self.components_.dtype, copy=False)
-        return map_rows(X, self.components_.T.copy(), self.map_iter, self.backend)
+        X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()
+        weights = getattr(self, "feature_weight", None)  # models of old have none
+        if weights is not None:
+            scales = Scales.of(X, None, np.asarray(weights))
+            X, V = scales.data(X), scales.start(V, V)[1]
+        return map_rows(X, V, self.map_iter, self.backend)
