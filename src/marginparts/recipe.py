@@ -20,7 +20,7 @@ from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec
 from marginparts.labels import ClassWeight, Labels, check_class_weight
 from marginparts.rows.base import OutOfCore
-from marginparts.solve.factorize import RunSpec, factorize_path, parts_of, start_from
+from marginparts.solve.factorize import RunSpec, factorize_path, parts_of
 from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
 from marginparts.solve.scales import Scales
 from marginparts.validation import check_count, check_option, check_positive
@@ -113,7 +113,7 @@ class Recipe:
         not depend on the others. See `factorize_path` for the rest.
         """
         run = self.run
-        H, V = start_from(run.init, X, rank, seed, labels)
+        H, V = run.start(X, rank, seed, labels)
         scales = Scales.of(X, weights, run.feature_weight)
         found = factorize_path(
             scales.data(X), scales.start(H, V), S=scales.margins(S), lams=lams, solver=run.solver,

@@ -13,14 +13,14 @@ from sklearn.decomposition import NMF
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
 
-from marginparts import NMFAlpha, NMFAlphaClassifier, NMFAlphaCV, Stop
+from marginparts import NMFAlpha, NMFAlphaClassifier, NMFAlphaCV, Stop, load, save
 from marginparts.backends import get_backend
 from marginparts.backends.blocked import BlockedBackend
 from marginparts.datasets import load_digits_49
 from marginparts.losses.nmf_alpha import Penalty, Steering
 from marginparts.solve.factorize import RunSpec, factorize
 from marginparts.solve.scales import Scales
-from oracle import BACKENDS, eq_2, eq_14, eq_15, eq_16, make_case
+from oracle import BACKENDS, eq_14, eq_15, eq_16, make_case
 
 R = 3
 LONG = {"solver": "mu", "max_iter": 60, "tol": 0.0, "random_state": 0}
@@ -273,6 +273,90 @@ def test_what_cannot_carry_penalties_says_so():
     for wrong in ({"alpha_W": -1.0}, {"alpha_H": "other"}, {"l1_ratio": 1.5}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             NMFAlpha(R, **wrong).fit(X)
+
+
+@pytest.mark.parametrize("solver", ["mu", "mue", "cd"])
+@pytest.mark.parametrize("labeled", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_fixed_part_keeps_its_bits_and_the_others_are_learned(solver, labeled, dtype):
+    X, _, w = problem(n=30, d=12)
+    X = X.astype(dtype)
+    fixed = np.random.default_rng(5).random((2, 12)).astype(dtype) ** 3
+    fixed[0, :4] = 0
+    y = np.resize([0, 1, 2, -1], len(X)) if labeled else None
+    more = {"solver": solver, "max_iter": 200, "tol": 0, "random_state": 0}
+    for options in ({}, {"feature_weight": np.linspace(0.1, 3, 12)}, {"alpha_W": 0.01}):
+        model = NMFAlpha(5, fixed=fixed, **options, **more).fit(X, y, sample_weight=w)
+        assert model.n_iter_ == 200
+        assert model.components_[:2].tobytes() == fixed.tobytes()
+        assert_allclose(model.components_[2:].sum(axis=1), 1, rtol=1e-5)
+        assert (np.diff(model.loss_curve_) <= 1e-6 * model.loss_curve_[0]).all()
+        assert model.loss_curve_[-1] < 0.9 * model.loss_curve_[1]
+        codes = model.set_params(output="coefficients").transform(X)
+        assert_allclose(model.inverse_transform(codes), codes @ model.components_, rtol=1e-4)
+        if labeled:
+            HSV = model.margin_codes_ @ model.components_
+            assert_allclose(HSV.sum(), model.margin_components_.sum(), rtol=0.05)
+            assert model.path(X, [1.0])[0].components[:2].tobytes() == fixed.tobytes()
+
+
+def test_a_model_file_keeps_what_was_asked(tmp_path):
+    X, _, w = problem()
+    model = NMFAlpha(R, fixed=np.eye(1, 7), feature_weight=np.arange(7.0) + 1, alpha_W=0.1,
+                     random_state=0).fit(X, sample_weight=w)  # fmt: skip
+    save(model, tmp_path / "it.model")
+    again = load(tmp_path / "it.model")
+    assert_array_equal(again.transform(X), model.transform(X))
+    assert_array_equal(again.fixed, model.fixed)
+
+
+def test_fixed_parts_are_those_of_a_transcription():
+    case = make_case(2)
+    fixed = case.V[:, :1].T.copy()
+    model = NMFAlpha(R, fixed=fixed, init=(case.H, case.V), **{**LONG, "max_iter": 10})
+    model.fit(case.X)
+    X, S, H, V = case.X.T, case.S, case.H.T, case.V
+    for _ in range(10):
+        V = np.hstack([fixed.T, eq_15(X, V, H, S, 0.0)[:, 1:]])
+        H = eq_16(X, V, H, S, 0.0)
+    assert_allclose(model.components_[1:], (V / V.sum(0)).T[1:], rtol=1e-10)
+    assert_allclose(model.loss_curve_[-1], eq_14(X, V, H, S, 0.0), rtol=1e-10)
+
+
+def test_a_planted_part_that_is_given_leaves_the_others_to_be_found():
+    rng = np.random.default_rng(0)
+    planted = rng.dirichlet(np.full(20, 0.2), 3)
+    X = rng.gamma(0.5, size=(200, 3)) @ planted
+    model = NMFAlpha(3, fixed=planted[:1], max_iter=500, tol=1e-7, random_state=0).fit(X)
+    alike = np.corrcoef(np.vstack([model.components_[1:], planted[1:]]))[:2, 2:]
+    assert (alike.max(axis=1) > 0.98).all()
+    assert set(alike.argmax(axis=1)) == {0, 1}
+
+
+@pytest.mark.parametrize("solver", ["mu", "mue", "cd"])
+def test_a_feature_that_is_not_allowed_never_enters_a_part(solver):
+    X, _, _ = problem(n=30, d=12)
+    allowed = np.random.default_rng(0).random((4, 12)) > 0.4
+    allowed[1] = True
+    model = NMFAlpha(4, allowed=allowed, solver=solver, random_state=0).fit(X)
+    assert not model.components_[~allowed].any()
+    assert (model.components_[allowed] > 0).mean() > 0.5
+    assert np.isfinite(model.loss_curve_).all()
+    with pytest.raises(ValueError, match="Feature 7 is allowed in no part"):
+        NMFAlpha(4, allowed=np.arange(12) != np.full((4, 1), 7)).fit(X)
+    with pytest.raises(ValueError, match="allowed has shape"):
+        NMFAlpha(4, allowed=allowed[:2]).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "what"),
+    [(np.ones((2, 3)), "columns"), (np.ones((3, 7)), "fewer rows"), (-np.ones((1, 7)), "0 or larg"),
+     (np.zeros((1, 7)), "no part may be zero")],
+)  # fmt: skip
+def test_parts_that_cannot_be_fixed_are_refused(fixed, what):
+    X, _, _ = problem()
+    with pytest.raises(ValueError, match=what):
+        NMFAlpha(R, fixed=fixed).fit(X)
 
 
 @settings(max_examples=8, deadline=None)

@@ -166,9 +166,9 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _check_data(self, X: Samples, *, reset: bool) -> Data | Elsewhere:
         return check_data(self, X, reset=reset)
 
-    def _keep(self, result: Result) -> None:
-        """Keep what a run found, with parts that sum to one."""
-        self.components_ = parts_of(result.V)
+    def _keep(self, result: Result, fixed: Array | None = None) -> None:
+        """Keep what a run found, with parts that sum to one but those that were fixed."""
+        self.components_ = parts_of(result.V, fixed)
         self.loss_curve_ = np.array(result.losses)
         self.n_iter_ = result.n_iter
         self.stop_ = result.stop

@@ -40,6 +40,7 @@ from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import (
     check_init,
+    check_parts,
     factorize_path,
     margin_components,
     parts_of,
@@ -86,8 +87,15 @@ class NMFAlpha(PartsTransformer):
     l1_ratio : float
         The share of both penalties that is the sum of the entries; the rest is half the sum of
         their squares. As in scikit-learn, but `transform` is not penalized. For X in memory.
+    fixed : (k, d) array or None
+        Parts that stay as they are, to the last bit, while the others are learned: the first k of
+        the n_components. For X in memory, and ``"cd"`` is ``"mue"``.
+    allowed : (n_components, d) array of bool or None
+        Where a part may have anything at all; elsewhere it starts, and stays, at 0. The same is
+        said of it.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
-        ``"auto"`` starts from the labels when there are any (`class_start`), else at random.
+        ``"auto"`` starts from the labels when there are any (`class_start`), else at random. A
+        given one, say the parts of another fit, is gone on from.
     solver : {"auto", "mu", "mue", "cd"}
         ``"mu"`` is the paper's, ``"mue"`` extrapolates it, ``"cd"`` is coordinate descent on sparse
         data. ``"auto"`` is ``"cd"`` without labels and ``"mue"``, safer for a classifier, with
@@ -113,7 +121,7 @@ class NMFAlpha(PartsTransformer):
     Attributes
     ----------
     components_ : (r, d) array
-        The parts; each sums to one.
+        The parts; each sums to one, but those of ``fixed`` are as they were given.
     gram_root_ : (r, r) array
         The root of the parts' inner products, which turns H into Z (eq. 5).
     directions_ : (n, 2p) CSR array or None
@@ -173,6 +181,8 @@ class NMFAlpha(PartsTransformer):
         alpha_W: float = 0.0,
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
+        fixed: ArrayLike | None = None,
+        allowed: ArrayLike | None = None,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
@@ -197,6 +207,8 @@ class NMFAlpha(PartsTransformer):
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
+        self.fixed = fixed
+        self.allowed = allowed
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -238,7 +250,7 @@ class NMFAlpha(PartsTransformer):
         if recipe.run.feature_weight is not None:
             check_weights(recipe.run.feature_weight, "feature_weight", X.shape[1])
         counted = Counted.of(X, y, sample_weight, type(self).__name__)
-        recipe = replace(recipe, run=counted.run(recipe.run))
+        recipe = replace(recipe, run=check_parts(counted.run(recipe.run), X, r))
         n = X.shape[0]
         X, y, weights, rows = counted
         labels = None if y is None else encode_labels(y, X.shape[0])
@@ -272,7 +284,7 @@ class NMFAlpha(PartsTransformer):
             ),
             RunSpec(
                 self.init, self.solver, self.max_iter, self.tol, self.backend, self.feature_weight,
-                self.alpha_W, self.alpha_H, self.l1_ratio,
+                self.alpha_W, self.alpha_H, self.l1_ratio, self.fixed, self.allowed,
             ),
             MapSpec(self.map_iter, self.output),
         )  # fmt: skip
@@ -307,7 +319,7 @@ class NMFAlpha(PartsTransformer):
             weights=weights, callback=self.callback, logbook=logbook,
         )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
-        self._keep(result)
+        self._keep(result, recipe.run.fixed)
         self._keep_projection(X)
         self._keep_margins(X, result, () if found is None else found.names)
         return self
@@ -322,7 +334,10 @@ class NMFAlpha(PartsTransformer):
         # only labeled rows of H are read: it may be on disk, or on a cluster
         known = np.flatnonzero(np.diff(S.indptr))
         HS = S[known].T @ np.asarray(result.H[known])
-        self.margin_codes_ = np.asarray(HS) * column_sums(result.V).astype(X.dtype)
+        sums = column_sums(result.V)
+        if self.fixed is not None:  # these are as they were given
+            sums[: np.shape(self.fixed)[0]] = 1.0
+        self.margin_codes_ = np.asarray(HS) * sums.astype(X.dtype)
         self.margin_kept_ = self._kept_in_the_span(len(names))
 
     def _kept_in_the_span(self, p: int) -> Array:
@@ -359,7 +374,8 @@ class NMFAlpha(PartsTransformer):
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:
             raise ValueError("path needs the X of a fit with labels: its margin components.")
-        weights, run = getattr(self, "sample_weight_", None), self._recipe().run
+        run = check_parts(self._recipe().run, X, len(self.components_))
+        weights = getattr(self, "sample_weight_", None)
         if weights is not None:
             rows = np.flatnonzero(weights)
             X, S, weights = X[rows], S[rows], weights[rows]
@@ -369,14 +385,14 @@ class NMFAlpha(PartsTransformer):
         steps = factorize_path(
             scales.data(X), start, S=scales.margins(S), lams=lams, solver=self.solver,
             max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=callback,
+            steering=run.steering(X.shape, scales),
         )  # fmt: skip
-        found = (PathStep(lam, parts_of(scales.back(result).V)) for lam, result in steps)
+        found = (PathStep(lam, parts_of(scales.back(result).V, run.fixed)) for lam, result in steps)
         return sorted(found, key=lambda step: step.lam)
 
     def _coefficients(self, X: Data) -> Array:
         X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()
-        weights = getattr(self, "feature_weight", None)  # models of old have none
-        if weights is not None:
-            scales = Scales.of(X, None, np.asarray(weights))
+        if self.feature_weight is not None:
+            scales = Scales.of(X, None, np.asarray(self.feature_weight))
             X, V = scales.data(X), scales.start(V, V)[1]
         return map_rows(X, V, self.map_iter, self.backend)
