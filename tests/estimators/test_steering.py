@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.decomposition import NMF
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
 
@@ -357,6 +358,74 @@ def test_parts_that_cannot_be_fixed_are_refused(fixed, what):
     X, _, _ = problem()
     with pytest.raises(ValueError, match=what):
         NMFAlpha(R, fixed=fixed).fit(X)
+
+
+@pytest.mark.parametrize("labeled", [False, True])
+@pytest.mark.parametrize(
+    "options", [{}, {"alpha_W": 0.02, "l1_ratio": 0.5}, {"fixed": np.eye(1, 7)}]
+)
+def test_the_reconstruction_error_is_that_of_the_data_alone(labeled, options):
+    X, _, w = problem()
+    y = np.resize([0, 1, -1], len(X)) if labeled else None
+    f = np.linspace(0.5, 2, 7)
+    found, back = [], Scales.back
+    with pytest.MonkeyPatch.context() as patch:
+        # the factors themselves are not kept
+        patch.setattr(Scales, "back", lambda *args: found.append(back(*args)) or found[0])
+        model = NMFAlpha(R, feature_weight=f, **options, **LONG).fit(X, y, sample_weight=w)
+    wanted = np.sqrt(2 * weighted_loss(X, w, f, found[0].H, found[0].V))
+    assert_allclose(model.reconstruction_err_, wanted, rtol=1e-8)
+    assert model.n_components_ == R
+
+
+def test_the_reconstruction_error_is_scikit_learns():
+    X = make_case(0).X
+    ours = NMFAlpha(R, solver="mu", random_state=0, max_iter=2000, tol=0).fit(X)
+    start = {"W": np.ones((len(X), R)), "H": ours.components_}
+    theirs = NMF(R, init="custom", solver="mu", beta_loss="kullback-leibler", max_iter=2000, tol=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs.fit_transform(X, **start)
+    assert_allclose(ours.reconstruction_err_, theirs.reconstruction_err_, rtol=1e-4)
+
+
+def test_a_fit_that_was_cut_short_warns_once_and_a_classifier_does_not():
+    X, _, _ = problem(n=40)
+    y = np.resize([0, 1], len(X))
+    with pytest.warns(
+        ConvergenceWarning, match=r"\(3\) before the tolerance \(tol=0.0001\)"
+    ) as said:
+        NMFAlpha(R, max_iter=3).fit(X)
+    assert len(said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NMFAlpha(R, max_iter=3, tol=0).fit(X)
+        NMFAlpha(R, max_iter=3000).fit(X)
+        NMFAlphaClassifier(R, max_iter=3, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("make", [NMFAlpha, NMFAlphaClassifier, NMFAlphaCV])
+def test_verbose_shows_the_loss_and_nothing_afterwards(make, capsys):
+    X, _, _ = problem(n=40)
+    y = np.resize([0, 1], len(X))
+    make(R, max_iter=3, tol=0, verbose=1, random_state=0).fit(X, y)
+    assert "iteration 3 of 3: loss" in capsys.readouterr().out
+    make(R, max_iter=3, tol=0, random_state=0).fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("output", ["gram", "coefficients", "projection", "mixed"])
+def test_a_classifier_rebuilds_samples(output):
+    digits = load_digits_49()
+    X, y = digits.data[:150], digits.target[:150]
+    model = NMFAlphaClassifier(16, lam=1.0, map_iter=40, C=1.0, normalize=True, rehearse=False,
+                               output=output, random_state=0).fit(X, y)  # fmt: skip
+    rebuilt = model.inverse_transform(model.transform(X))
+    assert rebuilt.shape == X.shape
+    alike = (
+        np.sum(rebuilt * X, axis=1) / np.linalg.norm(X, axis=1) / np.linalg.norm(rebuilt, axis=1)
+    )
+    assert np.median(alike) > 0.9
 
 
 @settings(max_examples=8, deadline=None)

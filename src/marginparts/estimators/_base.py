@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -59,6 +61,23 @@ class FitInputs(NamedTuple):
 
 
 @contextmanager
+def spoken(verbose: bool | int) -> Iterator[None]:
+    """Show what the package logs on the standard output while something lasts."""
+    if not verbose:
+        yield
+        return
+    logger, handler = logging.getLogger("marginparts"), logging.StreamHandler(sys.stdout)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO if int(verbose) == 1 else logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+
+
+@contextmanager
 def prepared(
     estimator: BaseEstimator,
     X: Data | Elsewhere,
@@ -73,6 +92,7 @@ def prepared(
     """
     seed = seed_of(estimator.random_state)
     with ExitStack() as stack:
+        stack.enter_context(spoken(getattr(estimator, "verbose", 0)))
         if isinstance(X, Elsewhere):
             X = stack.enter_context(at_hand(X, rank, estimator.solver))
         logbook = None
@@ -169,6 +189,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _keep(self, result: Result, fixed: Array | None = None) -> None:
         """Keep what a run found, with parts that sum to one but those that were fixed."""
         self.components_ = parts_of(result.V, fixed)
+        self.n_components_ = len(self.components_)
         self.loss_curve_ = np.array(result.losses)
         self.n_iter_ = result.n_iter
         self.stop_ = result.stop

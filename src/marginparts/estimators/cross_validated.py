@@ -52,6 +52,8 @@ class NMFAlphaCV(NMFAlphaClassifier):
         the best so far.
     checkpoint : path, Checkpoint or None
         As for `NMFAlphaClassifier`: trials that are done are not done again.
+    verbose : int
+        1 shows how the fit goes on, by the logger ``"marginparts"``.
 
     Attributes
     ----------
@@ -116,6 +118,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        verbose: int = 0,
     ) -> None:
         candidates: dict[str, Any] = {
             "n_components": n_components, "lam": lam, "C": C, "map_iter": map_iter,
@@ -127,6 +130,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
             directions=directions, multiclass=multiclass, scale=scale, features=features,
             pseudo=pseudo, init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
             random_state=random_state, callback=callback, checkpoint=checkpoint,
+            verbose=verbose,
         )  # fmt: skip
         self.cv = cv
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,9 +25,10 @@ from marginparts._types import (
     Result,
     Samples,
     Seed,
+    Stop,
     Targets,
 )
-from marginparts.backends import Backend
+from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
@@ -117,6 +120,8 @@ class NMFAlpha(PartsTransformer):
         Called with a `Progress` during the fit; a true answer ends it.
     checkpoint : path, Checkpoint or None
         Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
+    verbose : int
+        1 shows the loss whenever it is evaluated, by the logger ``"marginparts"``.
 
     Attributes
     ----------
@@ -137,6 +142,10 @@ class NMFAlpha(PartsTransformer):
         when a projection onto them keeps all that it says.
     classes_ : array
         The labels seen.
+    n_components_ : int
+        The number of parts.
+    reconstruction_err_ : float
+        ``sqrt(2 D)`` with D the (weighted) divergence of the data alone, as scikit-learn has it.
     loss_curve_ : array
         The loss at the start and at each evaluation after it.
     n_iter_ : int
@@ -193,6 +202,7 @@ class NMFAlpha(PartsTransformer):
         random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -219,6 +229,7 @@ class NMFAlpha(PartsTransformer):
         self.random_state = random_state
         self.callback = callback
         self.checkpoint = checkpoint
+        self.verbose = verbose
 
     def fit(
         self, X: Samples, y: Targets | None = None, sample_weight: ArrayLike | None = None
@@ -263,6 +274,13 @@ class NMFAlpha(PartsTransformer):
         told |= {"n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, weights=weights)
+        if self.stop_ is Stop.MAX_ITER and self.tol > 0:
+            warnings.warn(
+                f"The largest number of iterations was reached ({self.max_iter}) before the "
+                f"tolerance (tol={self.tol:g}); increase one of them, or set tol=0.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         if rows is not None:
             self._spread_over(rows, n)
         return self
@@ -322,7 +340,24 @@ class NMFAlpha(PartsTransformer):
         self._keep(result, recipe.run.fixed)
         self._keep_projection(X)
         self._keep_margins(X, result, () if found is None else found.names)
+        error = result.losses[-1] - self._beside_the_data(X, result, recipe.run)
+        self.reconstruction_err_ = float(np.sqrt(2 * max(error, 0.0)))
         return self
+
+    def _beside_the_data(self, X: Data | OutOfCore, result: Result, run: RunSpec) -> float:
+        """Return what the margin components and the penalties have in the loss."""
+        scales = Scales.of(X, self.sample_weight_, run.feature_weight)
+        steering, XS, loss = run.steering(X.shape, scales), self.margin_components_, 0.0
+        if XS.shape[0] and self.lam > 0:
+            kernels = get_backend(self.backend, work_of(XS, len(self.components_)))
+            columns = scales._replace(rows=None)
+            HS, V = columns.start(self.margin_codes_, self.components_.T)
+            data = kernels.prepare(columns.data(XS))
+            factors = (kernels.factor(np.ascontiguousarray(A)) for A in (HS, V))
+            loss += float(self.lam) * kernels.divergence(data, *factors)
+        if not steering.is_straight:
+            loss += steering.charge(get_backend("reference"), *scales.start(result.H, result.V))
+        return loss
 
     def _keep_margins(self, X: Data | OutOfCore, result: Result, names: tuple[str, ...]) -> None:
         """Keep the margin components and their codes, from which the parts rebuild them."""

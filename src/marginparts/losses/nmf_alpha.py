@@ -52,6 +52,16 @@ class Steering(NamedTuple):
     fixed: int = 0
     masked: bool = False
 
+    def charge(self, backend: Backend, H: Array, V: Array) -> float:
+        """Return what the penalties add to the loss."""
+        loss = 0.0
+        for factor, penalty in ((V, self.V), (H, self.H)):
+            if penalty.l1:
+                loss += penalty.l1 * float(backend.column_sums(factor).sum())
+            if penalty.is_square:
+                loss += backend.half_squares(factor, penalty.l2)
+        return loss
+
     def scaled(self, h: float, v: float, loss: float) -> Steering:
         """Return the same for factors divided by h and v, and a loss divided by ``loss``."""
         return self._replace(H=self.H.scaled(h, loss), V=self.V.scaled(v, loss))
@@ -194,12 +204,7 @@ class NMFAlphaProblem(Problem):
         loss = self.backend.divergence(self.X, H, V)  # eq. 2
         if self.XS is not None and self.supervised:
             loss += self.lam * self.backend.divergence(self.XS, self.margin_codes(H), V)
-        for factor, penalty in ((V, self.steering.V), (H, self.steering.H)):
-            if penalty.l1:
-                loss += penalty.l1 * float(self.backend.column_sums(factor).sum())
-            if penalty.is_square:
-                loss += self.backend.half_squares(factor, penalty.l2)
-        return loss
+        return loss + self.steering.charge(self.backend, H, V)
 
 
 def _penalized(
