@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -201,13 +201,7 @@ def find_directions(
     if isinstance(X, OutOfCore):
         return _gathered_directions(X, labels, spec, seed)
     C, scale = spec.C, spec.scale
-    if features is None and spec.features == "hellinger":
-        seen = hellinger(X)
-    else:
-        seen = sp.csr_array(X if features is None else features).astype(np.float64)
-    if scale:
-        length = _root_mean_square(row_lengths(seen)) if whole is None else whole.length
-        seen = seen * (1 / length)
+    seen = _seen(X, labels, spec, features, whole)
     if spec.pseudo is not None:
         labels = pseudo_labels(seen, labels, spec.pseudo, C, seed, spec.class_weight)
     mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
@@ -219,8 +213,11 @@ def find_directions(
         counts = [counts_of(weights, tasks[k], k) for k in numbers]
         costs = [cost * own for cost, own in zip(costs, counts, strict=True)]
     duals = _duals(seen, usable, spec.source, costs, seed)
-    if weights is not None and spec.source == "class":  # sums know no cost, and are weighted
-        duals = counts
+    if spec.source == "class":  # sums know no cost, and are weighted
+        if weights is not None:
+            duals = counts
+        if labels.weights is not None:
+            duals = [labels.weights[t.rows] * alpha for t, alpha in zip(usable, duals, strict=True)]
     if features is not None or spec.features is not None:
         lengths, seen_lengths = row_lengths(X), row_lengths(seen)
         carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -233,9 +230,25 @@ def find_directions(
     _report_left_out(tasks, [task for task, _ in kept])
     S = _assemble(kept, X.shape[0])
     if scale and S.shape[1]:
-        total = mass.sum() if whole is None else whole.mass
+        count = np.sum if labels.weights is None else labels.weights.dot
+        total = count(mass) if whole is None else whole.mass
         S = S @ sp.diags_array(total / _divisors(S, mass, by_mass=by_mass))
     return Directions(sp.csr_array(S).astype(X.dtype), tuple(task.name for task, _ in kept))
+
+
+def _seen(
+    X: Data, labels: Labels, spec: DirectionSpec, features: Data | None, whole: Whole | None
+) -> sp.csr_array:
+    """Return what the classifiers see, in rows of length 1 on average if it is to be scaled."""
+    if features is None and spec.features == "hellinger":
+        seen = hellinger(X)
+    else:
+        seen = sp.csr_array(X if features is None else features).astype(np.float64)
+    if not spec.scale:
+        return seen
+    if whole is not None:
+        return seen * (1 / whole.length)
+    return seen * (1 / _root_mean_square(row_lengths(seen), labels.weights))
 
 
 def _gathered_directions(
@@ -261,10 +274,18 @@ def hellinger(X: Data) -> sp.csr_array:
     return seen
 
 
-def _root_mean_square(lengths: Array) -> float:
+def _root_mean_square(lengths: Array, weights: Array | None = None) -> float:
     """Return the root mean square of the rows' lengths, or 1 for an empty matrix."""
     largest = float(lengths.max()) or 1.0
-    return largest * (float(np.sqrt(np.mean((lengths / largest) ** 2))) or 1.0)
+    mean = np.average((lengths / largest) ** 2, weights=weights)
+    return largest * (float(np.sqrt(mean)) or 1.0)
+
+
+def total_mass(X: Data | OutOfCore, weights: Array | None) -> float:
+    """Return the mass of all rows, each as often as it counts."""
+    if weights is None:
+        return float(X.sum(dtype=np.float64))
+    return float(weights @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel())
 
 
 def _without_empty(task: BinaryTask, mass: Array) -> BinaryTask:
@@ -413,7 +434,7 @@ def with_surest(labels: Labels, values: Array, share: float) -> Labels:
     else:
         top = np.sort(values, axis=1)[:, -2:]
         _fill_surest(codes, values.argmax(axis=1), top[:, 1] - top[:, 0], share)
-    return Labels(labels.classes, codes)
+    return replace(labels, codes=codes)
 
 
 def _fill_surest(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Real
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from marginparts._types import Targets
+from marginparts._types import Array, Targets
 
 #: The code of a label that is not known.
 UNKNOWN = -1
@@ -49,10 +49,13 @@ class Labels:
         names that a DataFrame has for them or by number.
     codes : (n,) or (n, c) int array
         The index of each sample's class, or the indicator; ``-1`` is unknown.
+    weights : (n,) array or None
+        How much each sample counts, more than 0; None for all alike.
     """
 
     classes: NDArray[Any]
     codes: NDArray[np.int64]
+    weights: Array | None = None
 
     @property
     def multilabel(self) -> bool:
@@ -79,11 +82,12 @@ class Labels:
         """Return the same labels with those of some rows unknown."""
         codes = self.codes.copy()
         codes[rows] = UNKNOWN
-        return Labels(self.classes, codes)
+        return replace(self, codes=codes)
 
     def take(self, rows: NDArray[Any]) -> Labels:
         """Return the labels of some rows."""
-        return Labels(self.classes, self.codes[rows])
+        weights = None if self.weights is None else self.weights[rows]
+        return Labels(self.classes, self.codes[rows], weights)
 
     def tasks(self, multiclass: str = "ovr") -> list[BinaryTask]:
         """Cut the labels into two-class questions.
@@ -329,8 +333,10 @@ def row_weights(labels: Labels, class_weight: ClassWeight) -> NDArray[np.float64
     known = labels.codes != UNKNOWN
     codes = labels.codes[known]
     if class_weight == "balanced" and len(codes):
-        counts = np.bincount(codes, minlength=len(labels.classes))
-        weights[known] = len(codes) / (np.count_nonzero(counts) * counts[codes])
+        own = None if labels.weights is None else labels.weights[known]
+        counts = np.bincount(codes, own, minlength=len(labels.classes))
+        total = len(codes) if own is None else own.sum()
+        weights[known] = total / (np.count_nonzero(counts) * counts[codes])
     elif isinstance(class_weight, Mapping):
         each = [float(class_weight.get(name, 1.0)) for name in labels.classes.tolist()]
         weights[known] = np.array(each)[codes]
@@ -340,18 +346,20 @@ def row_weights(labels: Labels, class_weight: ClassWeight) -> NDArray[np.float64
 def task_weights(
     task: BinaryTask, labels: Labels, class_weight: ClassWeight
 ) -> NDArray[np.float64]:
-    """Return how much each row (m,) of a two-class question counts.
+    """Return how much each row (m,) of a two-class question counts: by its class and its own.
 
     It is one of ``labels.tasks()``, perhaps with some rows left out.
     """
+    own: Any = np.ones(len(task.rows)) if labels.weights is None else labels.weights[task.rows]
     if class_weight is None:
-        return np.ones(len(task.rows))
+        return own
     if not labels.multilabel:
-        return row_weights(labels, class_weight)[task.rows]
+        return own * row_weights(labels, class_weight)[task.rows]
     positive = task.signs > 0
     if class_weight == "balanced":
-        sides = np.array([np.sum(~positive), np.sum(positive)])
-        return np.asarray(len(positive) / (2 * np.maximum(sides, 1)))[positive.astype(int)]
+        sides = np.array([own[~positive].sum(), own[positive].sum()])
+        shares = np.divide(own.sum(), 2 * sides, out=np.ones(2), where=sides > 0)
+        return np.asarray(own * shares[positive.astype(int)])
     assert isinstance(class_weight, Mapping)
     named = {str(name): float(weight) for name, weight in class_weight.items()}
-    return np.where(positive, named.get(task.name, 1.0), 1.0)
+    return own * np.where(positive, named.get(task.name, 1.0), 1.0)

@@ -20,8 +20,9 @@ from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec
 from marginparts.labels import ClassWeight, Labels, check_class_weight
 from marginparts.rows.base import OutOfCore
-from marginparts.solve.factorize import RunSpec, factorize_path, parts_of, start_from
+from marginparts.solve.factorize import RunSpec, factorize_path, parts_of
 from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
+from marginparts.solve.scales import Scales
 from marginparts.validation import check_cost, check_count, check_option
 
 #: What a sample's codes can be: Z (eq. 5), H, the projection onto the parts, or that beside the
@@ -101,20 +102,25 @@ class Recipe:
         lams: Iterable[float],
         seed: int,
         *,
+        weights: Array | None = None,
         callback: Callback | None = None,
         logbook: Logbook | None = None,
     ) -> Iterator[tuple[float, Result]]:
         """Factorize trusted data (n, d) with directions S (n, 2p), for each of some weights.
 
-        The labels are for the start. The largest weight comes first; each starts afresh, so what
-        comes of it does not depend on the others. See `factorize_path` for the rest.
+        The labels are for the start; ``weights`` (n,) say how much each row counts. The largest
+        weight of the margin components comes first; each starts afresh, so what comes of it does
+        not depend on the others. See `factorize_path` for the rest.
         """
         run = self.run
-        H, V = start_from(run.init, X, rank, seed, labels)
-        return factorize_path(
-            X, H, V, S=S, lams=lams, solver=run.solver, max_iter=run.max_iter, warm_iter=None,
-            tol=run.tol, backend=run.backend, callback=callback, logbook=logbook,
+        H, V = run.start(X, rank, seed, labels)
+        scales = Scales.of(X, weights, run.feature_weight)
+        found = factorize_path(
+            scales.data(X), scales.start(H, V), S=scales.margins(S), lams=lams, solver=run.solver,
+            max_iter=run.max_iter, warm_iter=None, tol=run.tol, backend=run.backend,
+            callback=callback, logbook=logbook, steering=run.steering(X.shape, scales),
         )  # fmt: skip
+        return ((lam, scales.back(result)) for lam, result in found)
 
 
 def codes_by_map(

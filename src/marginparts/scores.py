@@ -53,7 +53,7 @@ def _of_classes(guess: NDArray[np.int64], truth: Labels, scoring: str | None) ->
     """Return the score of one guess a sample."""
     codes = truth.codes
     if scoring in (None, "accuracy", "f1_micro"):  # one label each: both are the share of hits
-        return float(np.mean(codes == guess))
+        return float(np.average(codes == guess, weights=truth.weights))
     n = len(truth.classes)
     true, guessed, hits = (
         np.bincount(found, minlength=n) for found in (codes, guess, codes[codes == guess])

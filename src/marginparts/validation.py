@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array
 
@@ -228,6 +228,19 @@ def check_start(
             raise ValueError(f"{name} of init has negative entries; all must be 0 or larger.")
         factors.append(factor)
     return factors[0], factors[1]
+
+
+def check_weights(weights: ArrayLike, name: str, count: int | None = None) -> Array:
+    """Return weights in float64, finite, 0 or larger and not all 0, in a copy."""
+    weights = np.array(weights, dtype=np.float64)
+    if weights.ndim != 1 or count not in (None, len(weights)):
+        raise ValueError(
+            f"{name} has shape {weights.shape}; it must have one number for each of "
+            f"{'them' if count is None else count}."
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any() or not (weights > 0).any():
+        raise ValueError(f"{name} must be finite numbers, 0 or larger and not all zero.")
+    return weights
 
 
 def check_directions(S: Samples, n: int, dtype: DTypeLike) -> sp.csr_array:

@@ -316,6 +316,28 @@ def test_a_fit_says_in_words_what_happened(fitted, tmp_path):
     assert "\x1b[" not in said  # no color in a pipe
 
 
+def test_a_column_of_weights_says_how_much_each_text_counts(tmp_path):
+    # half of the labels are wrong, and weigh nothing or next to nothing
+    wrong = {"fruit": "metal", "metal": "fruit", "": ""}
+    labels = [wrong[name] if k % 4 < 2 else name for k, name in enumerate(LABELS)]
+    rows = zip(TEXTS, labels, range(60), strict=True)
+    cells = [f"{text},{name},{(0, '1e-6', 1, 2)[k % 4]}" for text, name, k in rows]
+    table = tmp_path / "heavy.csv"
+    table.write_text("\n".join(["says,kind,heavy", *cells]))
+    columns = ("--text", "says", "--label", "kind")
+    run("fit", table, *columns, "--weight", "heavy", "--out", tmp_path / "a.model", *QUICK)
+    model = marginparts.load(tmp_path / "a.model")
+    assert np.mean([a == b for a, b in zip(model.predict(TEXTS), KINDS, strict=True)]) > 0.9
+    assert model.card.n_samples == 45
+    for column, what in (("says", "only a table"), ("no", "no column"), ("kind", "only a table")):
+        result = run("fit", table, *columns, "--weight", column, "--out", tmp_path / "b.model")
+        assert result.exit_code != 0
+        assert what in " ".join(result.output.split())
+    table.write_text("says,kind,heavy\nan apple,fruit,\niron,metal,1\n")
+    result = run("fit", table, *columns, "--weight", "heavy", "--out", tmp_path / "b.model")
+    assert "must hold numbers" in " ".join(result.output.split())
+
+
 def test_a_fit_weighs_classes_and_goes_by_another_score(fitted, tmp_path):
     table, _ = fitted
     columns = ("--text", "body", "--label", "kind")

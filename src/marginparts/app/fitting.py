@@ -4,13 +4,15 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marginparts._types import Callback, Data, PathStep, Stop
+from marginparts._types import Array, Callback, Data, PathStep, Stop
 from marginparts.app import preparation
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
@@ -20,8 +22,10 @@ from marginparts.app.readers import Layout, SampleSource, open_source, read_all,
 from marginparts.checkpoint import Checkpoint
 from marginparts.estimators import NMFAlphaCV
 from marginparts.files.atomic import FileProblemError
+from marginparts.files.columns import check_column
+from marginparts.files.layout import Batch
 from marginparts.labels import ClassWeight, encode_labels
-from marginparts.validation import seed_of
+from marginparts.validation import check_weights, seed_of
 
 #: The weights of a path: from plain NMF to parts that are all margin.
 PATH = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
@@ -59,6 +63,8 @@ class Options(NamedTuple):
         Also use runs of up to so many words.
     weighting : {"auto", "counts", "l2-log", "tf-idf"}
         Of counts.
+    weight : str or None
+        The column of a table of texts that says how much each of them counts; 0 leaves it out.
     """
 
     n_components: int | Sequence[int] | str = "auto"
@@ -76,6 +82,7 @@ class Options(NamedTuple):
     stop_words: str | os.PathLike[str] | Sequence[str] | None = None
     ngrams: int = 1
     weighting: str = "auto"
+    weight: str | None = None
 
 
 class Prepared(NamedTuple):
@@ -87,6 +94,7 @@ class Prepared(NamedTuple):
     preparation: Preparation
     layout: Layout
     source: str
+    weights: Array | None = None
 
 
 def fit_file(
@@ -120,8 +128,8 @@ def fit_file(
     **options
         The fields of `marginparts.app.fitting.Options`: ``n_components``, ``lam``, ``C``,
         ``class_weight``, ``scoring``, ``max_iter``, ``backend``, ``random_state``, ``keep_path``,
-        ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``; and
-        ``weighting``. None need be given.
+        ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``, ``weight``;
+        and ``weighting``. None need be given.
 
     Returns
     -------
@@ -160,7 +168,11 @@ def fit_file(
 
 def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prepared:
     """Read samples and labels, and make a matrix of them."""
-    batch = read_all(source, keep_columns=False)
+    batch = read_all(source, keep_columns=options.weight is not None)
+    weights = None if options.weight is None else _weights(batch.columns, options.weight, source)
+    if weights is not None:
+        batch = _counting(batch, weights > 0)
+        weights = weights[weights > 0]
     y, class_names = targets(batch.labels, source)
     on_stage("preparing")
     how: Preparation
@@ -177,7 +189,30 @@ def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prep
         raise FileProblemError(
             f"All entries of {source.path} are zero; there is nothing to learn from."
         )
-    return Prepared(X, y, class_names, how, source.layout, source.path.name)
+    return Prepared(X, y, class_names, how, source.layout, source.path.name, weights)
+
+
+def _weights(columns: dict[str, list[Any]], name: str, source: SampleSource) -> Array:
+    """Return the weights (n,) in a column of a table of texts."""
+    if source.layout.kind != "text" or name in (source.layout.text, source.layout.label):
+        raise FileProblemError(
+            f"--weight {name}: only a table of texts can have a column of weights, beside that of "
+            "its texts and that of its labels."
+        )
+    check_column(str(source.path), name, list(columns))
+    try:
+        found = np.array([float(cell) for cell in columns[name]])
+        return check_weights(found, f"The column {name!r} of {source.path}")
+    except (TypeError, ValueError) as error:
+        raise FileProblemError(
+            f"The column {name!r} of {source.path} must hold numbers, 0 or larger and not all "
+            "zero, in every row: they are weights."
+        ) from error
+
+
+def _counting(batch: Batch, kept: NDArray[np.bool_]) -> Batch:
+    """Return the texts that count."""
+    return Batch(list(compress(batch.samples, kept)), list(compress(batch.labels, kept)), {})
 
 
 def fit_model(
@@ -191,7 +226,7 @@ def fit_model(
     began = time.perf_counter()
     on_stage("choosing")
     classifier = _fitted(data, options, callback)
-    labels = encode_labels(data.y, data.X.shape[0])
+    labels = replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
     on_stage("comparing")
     rated = compare(
         data.X, labels, classifier.choice_, class_weight=options.class_weight,
@@ -233,7 +268,7 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
         # a fit ended early, and the number of parts was asked for
         for start in ("Left out", "Interrupted", "n_components="):
             warnings.filterwarnings("ignore", start, UserWarning)
-        classifier.fit(data.X, data.y)
+        classifier.fit(data.X, data.y, sample_weight=data.weights)
     for each in (classifier, classifier.parts_):
         each.set_params(callback=None, checkpoint=None)
     return classifier

@@ -123,6 +123,32 @@ class Backend(ABC):
         step = step.astype(A.dtype, copy=False)
         return gauged(step, *violation_of(A, numerator, rows * den)) if gauge else Step(step)
 
+    #: Whether factors are arrays, so that steps can be shrunk.
+    can_shrink = True
+
+    def shrunk(
+        self, step: Array, den: Array, weight: Array | None, l1: float, l2: Any,
+        before: Array | None = None,
+    ) -> Step:  # fmt: skip
+        """Turn a step s of a factor into t with ``l2 t**2 + (u + l1) t = u s``, in its place.
+
+        u is ``weight[:, None] * den``, and l2 a number or one for each row. With the factor
+        ``before`` the step, the violation is told.
+        """
+        u = np.broadcast_to(den if weight is None else weight[:, None] * den, step.shape)
+        a, l2 = u * step, np.reshape(l2, (-1, 1))
+        half = (u + l1) / 2
+        step[...] = safe_ratio(a, half + np.sqrt(half**2 + l2 * a))
+        if before is None:
+            return Step(step)
+        numerator = safe_ratio(a, before)
+        return gauged(step, *violation_of(before, numerator, u + l1 + l2 * before))
+
+    def half_squares(self, A: Array, l2: Any) -> float:
+        """Return ``sum_i l2_i / 2 * sum_k A_ik**2``."""
+        squares = np.einsum("ik,ik->i", A, A, dtype=np.float64)
+        return float(np.sum(l2 * squares)) / 2
+
     def total(self, parts: Iterable[Array]) -> Any:
         """Return the sum of factors of one shape, added up in float64 in their order."""
         parts = iter(parts)

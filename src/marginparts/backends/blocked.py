@@ -180,6 +180,7 @@ class BlockedBackend(Backend):
     """
 
     name = "blocked"
+    can_shrink = False
 
     def __init__(self, inner: Backend, cut: int | Sequence[int] = 10_000) -> None:
         self.inner, self.cut = inner, cut

@@ -88,7 +88,8 @@ def _add(found: Any, value: Any) -> None:
             _add(found, part)
     elif dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
-            _add(found, getattr(value, field.name))
+            if getattr(value, field.name) is not None:  # what is not said tells nothing apart
+                _add(found, getattr(value, field.name))
     elif isinstance(value, np.ndarray) and value.dtype != object:
         found.update(f"{value.dtype.str} {value.shape}".encode())
         found.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)

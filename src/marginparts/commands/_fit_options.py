@@ -43,6 +43,10 @@ Label = Annotated[
 LabelSep = Annotated[
     str | None, option("--label-sep", "SEP", "What separates several labels in a cell.")
 ]
+Weight = Annotated[
+    str | None,
+    option("--weight", "COLUMN", "How much each text counts; 0 leaves it out.", **_COLUMN),
+]
 Out = Annotated[
     Path | None,
     option(

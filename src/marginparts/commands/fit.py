@@ -35,6 +35,7 @@ def fit(
     text: options.Text = None,
     label: options.Label = None,
     label_sep: options.LabelSep = None,
+    weight: options.Weight = None,
     out: options.Out = None,
     labels: options.LabelsFile = None,
     words: options.WordsFile = None,
@@ -76,7 +77,7 @@ def fit(
             n_components=_numbers(components, "--components", int, 1, 100_000),
             lam=_numbers(lam, "--lam", float, 0), C=_numbers(cost, "--cost", float, 1e-12),
             class_weight="balanced" if class_weight == "balanced" else None, scoring=scoring,
-            random_state=seed, keep_path=path, checkpoint=checkpoint,
+            random_state=seed, keep_path=path, checkpoint=checkpoint, weight=weight,
         )  # fmt: skip
         model, interrupted = _watched(
             asked, f"reading {file.name}", kept=checkpoint is not None, quiet=quiet or as_json

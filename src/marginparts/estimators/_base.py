@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +23,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _num_samples,
     check_array,
+    check_consistent_length,
     check_is_fitted,
     validate_data,
 )
@@ -31,12 +35,13 @@ from marginparts.labels import Labels, encode_labels
 from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
 from marginparts.rows.dask import as_dask_rows, mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
-from marginparts.solve.factorize import parts_of
+from marginparts.solve.factorize import RunSpec, parts_of
 from marginparts.solve.map import gram_root, mixed_codes, projection
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,
     check_mass,
+    check_weights,
     is_dask,
     on_the_host,
     plain_words,
@@ -57,6 +62,23 @@ class FitInputs(NamedTuple):
 
 
 @contextmanager
+def spoken(verbose: bool | int) -> Iterator[None]:
+    """Show what the package logs on the standard output while something lasts."""
+    if not verbose:
+        yield
+        return
+    logger, handler = logging.getLogger("marginparts"), logging.StreamHandler(sys.stdout)
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO if int(verbose) == 1 else logging.DEBUG)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+
+
+@contextmanager
 def prepared(
     estimator: BaseEstimator,
     X: Data | Elsewhere,
@@ -71,6 +93,7 @@ def prepared(
     """
     seed = seed_of(estimator.random_state)
     with ExitStack() as stack:
+        stack.enter_context(spoken(getattr(estimator, "verbose", 0)))
         if isinstance(X, Elsewhere):
             X = stack.enter_context(at_hand(X, rank, estimator.solver))
         logbook = None
@@ -117,6 +140,42 @@ def check_training_data(estimator: BaseEstimator, X: Samples | Elsewhere) -> Dat
     return X
 
 
+class Counted(NamedTuple):
+    """The rows that count: data, labels, weights (None for all alike), and which rows they are."""
+
+    X: Data | Elsewhere
+    y: Any
+    weights: Array | None
+    rows: NDArray[np.intp] | None
+
+    @classmethod
+    def of(cls, X: Data | Elsewhere, y: Any, sample_weight: ArrayLike | None, name: str) -> Counted:
+        """Leave out rows of weight 0, as if they had not been given."""
+        if sample_weight is None:
+            return cls(X, y, None, None)
+        if isinstance(X, Elsewhere):
+            raise ValueError(
+                "sample_weight needs X in memory, and not rows on disk or on a cluster."
+            )
+        weights = check_weights(sample_weight, "sample_weight", X.shape[0])
+        rows = np.flatnonzero(weights)
+        if len(rows) == len(weights):
+            return cls(X, y, None if (weights == 1).all() else weights, None)
+        if y is not None:
+            check_consistent_length(X, y)
+            y = _safe_indexing(y, rows)
+        X = X[rows]
+        check_mass(X, name)
+        counted = cls.of(X, y, weights[rows], name)
+        return counted._replace(rows=rows)
+
+    def run(self, run: RunSpec) -> RunSpec:
+        """Return how these rows are factorized, from their part of a start that was given."""
+        if self.rows is None or isinstance(run.init, str):
+            return run
+        return replace(run, init=(np.asarray(run.init[0])[self.rows], run.init[1]))
+
+
 class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A fitted basis V, and the maps into it and back."""
 
@@ -129,9 +188,10 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _check_data(self, X: Samples, *, reset: bool) -> Data | Elsewhere:
         return check_data(self, X, reset=reset)
 
-    def _keep(self, result: Result) -> None:
-        """Keep what a run found, with parts that sum to one."""
-        self.components_ = parts_of(result.V)
+    def _keep(self, result: Result, fixed: Array | None = None) -> None:
+        """Keep what a run found, with parts that sum to one but those that were fixed."""
+        self.components_ = parts_of(result.V, fixed)
+        self.n_components_ = len(self.components_)
         self.loss_curve_ = np.array(result.losses)
         self.n_iter_ = result.n_iter
         self.stop_ = result.stop
@@ -208,9 +268,9 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             return self._codes(X)
         return mapped_by_blocks(X, self._codes, self._n_features_out, out)
 
-    def fit_transform(self, X: Samples, y: Targets | None = None) -> Array:
-        """Fit and map the same samples, exactly as ``fit(X, y).transform(X)``."""
-        return self.fit(X, y).transform(X)
+    def fit_transform(self, X: Samples, y: Targets | None = None, **fit_params: Any) -> Array:
+        """Fit and map the same samples, exactly as ``fit(X, y, **fit_params).transform(X)``."""
+        return self.fit(X, y, **fit_params).transform(X)
 
     def inverse_transform(self, X: Samples) -> Array:
         """Rebuild samples from their codes.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marginparts._types import Array, Samples, Targets
 from marginparts.directions import DirectionSpec
-from marginparts.estimators._base import FitInputs, check_training_data, prepared
+from marginparts.estimators._base import Counted, FitInputs, check_training_data, prepared
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels, check_class_weight
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
@@ -70,7 +72,13 @@ class Fitted(NamedTuple):
 
 
 def fit_classifier(
-    model: NMFAlphaClassifier, X: Samples, y: Targets, *, several: bool, n_splits: int | None = None
+    model: NMFAlphaClassifier,
+    X: Samples,
+    y: Targets,
+    sample_weight: ArrayLike | None = None,
+    *,
+    several: bool,
+    n_splits: int | None = None,
 ) -> Fitted:
     """Choose what is left to choose, find the parts, train the SVM.
 
@@ -82,9 +90,12 @@ def fit_classifier(
     comparison = Comparison(model.scoring, model.thresholds, model.rehearse, n_splits)
     _recipe(model, taught=model.pseudo == "teachers")
     X = check_training_data(model, X)
-    labels = model._check_labels(y, X.shape[0])
+    counted = Counted.of(X, y, sample_weight, type(model).__name__)
+    X = counted.X
+    labels = replace(model._check_labels(counted.y, X.shape[0]), weights=counted.weights)
     taught = _is_taught(model, labels)
     recipe = _recipe(model, taught=taught, elsewhere=isinstance(X, Elsewhere))
+    recipe = replace(recipe, run=counted.run(recipe.run))
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
     value = model.n_components
@@ -93,7 +104,7 @@ def fit_classifier(
     ranks = _ranks(value, labels, X.shape, several=several)
     grid = _grid(given, ranks, labels, scale=model.scale, taught=taught)
     for rank in ranks:
-        check_init(model.init, X, rank)
+        check_init(recipe.run.init, X, rank)
     told = {
         **recipe.parameters(), **grid._asdict(), "cv": n_splits,
         **{name: getattr(model, name) for name in ("scoring", "thresholds", "rehearse")},
@@ -217,12 +228,14 @@ def _fit_best(
         "normalize": bool(recipe.head.normalize), "class_weight": recipe.head.class_weight
     }  # fmt: skip
     if room is None:
-        parts._fit_trusted(ready.X, labels, recipe, ready.seed, ready.logbook)
+        parts._fit_trusted(
+            ready.X, labels, recipe, ready.seed, ready.logbook, weights=labels.weights
+        )
         codes = parts._codes(ready.X[known])
         head = fit_head(codes, labels.take(known), recipe.head.C, **how)
     else:
-        found = room.all_directions(ready.X, recipe, ready.seed)
-        parts._fit_trusted(ready.X, None, recipe, ready.seed, ready.logbook, found)
+        found = room.all_directions(ready.X, recipe, ready.seed, labels.weights)
+        parts._fit_trusted(ready.X, None, recipe, ready.seed, ready.logbook, found, labels.weights)
         parts.classes_ = labels.classes
         parts._project(room.weights)
         head = room.head(parts._codes(room.X), room.lesson, recipe.head.C, **how)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -120,6 +122,8 @@ class NMFAlphaClassifier(
     checkpoint : path, Checkpoint or None
         Keep the trials of the candidates and the position of the final factorization there, so
         that the same fit goes on after a kill (`Checkpoint`).
+    verbose : int
+        1 shows how the fit goes on, by the logger ``"marginparts"``.
 
     Attributes
     ----------
@@ -195,6 +199,7 @@ class NMFAlphaClassifier(
         random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -220,6 +225,7 @@ class NMFAlphaClassifier(
         self.random_state = random_state
         self.callback = callback
         self.checkpoint = checkpoint
+        self.verbose = verbose
 
     @classmethod
     def paper(cls, n_components: Any = 32, **changes: Any) -> Self:
@@ -245,7 +251,9 @@ class NMFAlphaClassifier(
         """
         return cls(n_components, **{**_PAPER, **changes})
 
-    def fit(self, X: Samples, y: Targets) -> NMFAlphaClassifier:
+    def fit(
+        self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None
+    ) -> NMFAlphaClassifier:
         """Choose what is left to choose, find the parts, train the SVM.
 
         Parameters
@@ -256,13 +264,16 @@ class NMFAlphaClassifier(
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
             sparse y is labeled: no label applies.
+        sample_weight : (n,) array-like or None
+            How much each row counts in the loss, in all SVMs and in the accuracy by which
+            candidates are compared; 0 leaves it out. Teachers see each row once. For X in memory.
 
         Returns
         -------
         NMFAlphaClassifier
             The fitted estimator.
         """
-        self._keep(fit_classifier(self, X, y, several=False))
+        self._keep(fit_classifier(self, X, y, sample_weight, several=False))
         return self
 
     def _keep(self, fitted: Fitted) -> None:
@@ -317,6 +328,16 @@ class NMFAlphaClassifier(
         if out is None and not isinstance(X, RowBlocks):
             return self._shown_codes(X)
         return mapped_by_blocks(X, self._shown_codes, self._n_features_out, out)
+
+    def inverse_transform(self, X: Samples) -> Array:
+        """Rebuild samples (n, d) from what `transform` returns, see `NMFAlpha.inverse_transform`.
+
+        Mixed codes have lost the size of a sample: what is rebuilt of them has a size of its own.
+        """
+        check_is_fitted(self)
+        parts = copy(self.parts_)
+        parts.output = "projection" if parts.output == "mixed" else parts.output
+        return parts.inverse_transform(X)
 
     def _transformed(self, X: Data) -> Array:
         """`transform` on a block, without scikit-learn's wrapper that may make a DataFrame."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from marginparts._types import Callback, Init, Samples, Seed, Targets
 from marginparts.backends import Backend
@@ -51,6 +52,8 @@ class NMFAlphaCV(NMFAlphaClassifier):
         the best so far.
     checkpoint : path, Checkpoint or None
         As for `NMFAlphaClassifier`: trials that are done are not done again.
+    verbose : int
+        1 shows how the fit goes on, by the logger ``"marginparts"``.
 
     Attributes
     ----------
@@ -115,6 +118,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        verbose: int = 0,
     ) -> None:
         candidates: dict[str, Any] = {
             "n_components": n_components, "lam": lam, "C": C, "map_iter": map_iter,
@@ -126,10 +130,11 @@ class NMFAlphaCV(NMFAlphaClassifier):
             directions=directions, multiclass=multiclass, scale=scale, features=features,
             pseudo=pseudo, init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
             random_state=random_state, callback=callback, checkpoint=checkpoint,
+            verbose=verbose,
         )  # fmt: skip
         self.cv = cv
 
-    def fit(self, X: Samples, y: Targets) -> NMFAlphaCV:
+    def fit(self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None) -> NMFAlphaCV:
         """Try the candidates on folds of the labeled samples, and fit the best one to all samples.
 
         Parameters
@@ -139,13 +144,16 @@ class NMFAlphaCV(NMFAlphaClassifier):
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
             sparse y is labeled: no label applies.
+        sample_weight : (n,) array-like or None
+            How much each row counts in the loss, in all SVMs and in the accuracy by which
+            candidates are compared; 0 leaves it out. Teachers see each row once. For X in memory.
 
         Returns
         -------
         NMFAlphaCV
             The fitted estimator.
         """
-        fitted = fit_classifier(self, X, y, several=True, n_splits=self.cv)
+        fitted = fit_classifier(self, X, y, sample_weight, several=True, n_splits=self.cv)
         self._keep(fitted)
         self.best_params_ = self.choice_.best._asdict()
         self.best_score_, self.best_score_error_ = self.choice_.score, self.choice_.error

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,24 +25,32 @@ from marginparts._types import (
     Result,
     Samples,
     Seed,
+    Stop,
     Targets,
 )
-from marginparts.backends import Backend
+from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
-from marginparts.estimators._base import PartsTransformer, check_training_data, prepared
+from marginparts.estimators._base import (
+    Counted,
+    PartsTransformer,
+    check_training_data,
+    prepared,
+)
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import (
     check_init,
+    check_parts,
     factorize_path,
     margin_components,
     parts_of,
 )
 from marginparts.solve.map import map_rows, projection
-from marginparts.validation import check_nonnegative, check_rank
+from marginparts.solve.scales import Scales
+from marginparts.validation import check_nonnegative, check_rank, check_weights
 
 
 class NMFAlpha(PartsTransformer):
@@ -67,8 +79,26 @@ class NMFAlpha(PartsTransformer):
         Let the surest unlabeled samples take part in the directions too.
     class_weight : None, "balanced" or dict
         How much the samples of each class count for the classifiers that give the directions.
+    feature_weight : (d,) array or None
+        How much each feature counts in the loss and in `transform`: weight 2 is a column given
+        twice, weight 0 one left out. The classifiers that give the directions see X as it is.
+    alpha_W : float
+        Penalty on the codes, which scikit-learn calls W (H here), times the number of features.
+    alpha_H : float or "same"
+        Penalty on the parts, which scikit-learn calls H (V here), times the number of samples.
+        Penalize both or none: what one factor alone is charged for, the other takes over.
+    l1_ratio : float
+        The share of both penalties that is the sum of the entries; the rest is half the sum of
+        their squares. As in scikit-learn, but `transform` is not penalized. For X in memory.
+    fixed : (k, d) array or None
+        Parts that stay as they are, to the last bit, while the others are learned: the first k of
+        the n_components. For X in memory, and ``"cd"`` is ``"mue"``.
+    allowed : (n_components, d) array of bool or None
+        Where a part may have anything at all; elsewhere it starts, and stays, at 0. The same is
+        said of it.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
-        ``"auto"`` starts from the labels when there are any (`class_start`), else at random.
+        ``"auto"`` starts from the labels when there are any (`class_start`), else at random. A
+        given one, say the parts of another fit, is gone on from.
     solver : {"auto", "mu", "mue", "cd"}
         ``"mu"`` is the paper's, ``"mue"`` extrapolates it, ``"cd"`` is coordinate descent on sparse
         data. ``"auto"`` is ``"cd"`` without labels and ``"mue"``, safer for a classifier, with
@@ -90,11 +120,13 @@ class NMFAlpha(PartsTransformer):
         Called with a `Progress` during the fit; a true answer ends it.
     checkpoint : path, Checkpoint or None
         Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
+    verbose : int
+        1 shows the loss whenever it is evaluated, by the logger ``"marginparts"``.
 
     Attributes
     ----------
     components_ : (r, d) array
-        The parts; each sums to one.
+        The parts; each sums to one, but those of ``fixed`` are as they were given.
     gram_root_ : (r, r) array
         The root of the parts' inner products, which turns H into Z (eq. 5).
     directions_ : (n, 2p) CSR array or None
@@ -110,6 +142,10 @@ class NMFAlpha(PartsTransformer):
         when a projection onto them keeps all that it says.
     classes_ : array
         The labels seen.
+    n_components_ : int
+        The number of parts.
+    reconstruction_err_ : float
+        ``sqrt(2 D)`` with D the (weighted) divergence of the data alone, as scikit-learn has it.
     loss_curve_ : array
         The loss at the start and at each evaluation after it.
     n_iter_ : int
@@ -119,6 +155,8 @@ class NMFAlpha(PartsTransformer):
         The solver used.
     history_ : list of Check
         Iteration, loss, seconds, residual and nonzeros at each evaluation of the loss.
+    sample_weight_ : (n,) array or None
+        The weights of the rows, where they were not all alike.
     n_features_in_ : int
 
     Examples
@@ -133,6 +171,9 @@ class NMFAlpha(PartsTransformer):
     (361, 16)
     """
 
+    sample_weight_: Array | None
+    directions_: sp.csr_array | None
+
     def __init__(
         self,
         n_components: int = 32,
@@ -145,6 +186,12 @@ class NMFAlpha(PartsTransformer):
         features: str | None = None,
         pseudo: str | None = None,
         class_weight: ClassWeight = None,
+        feature_weight: ArrayLike | None = None,
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
+        fixed: ArrayLike | None = None,
+        allowed: ArrayLike | None = None,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
@@ -155,6 +202,7 @@ class NMFAlpha(PartsTransformer):
         random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -165,6 +213,12 @@ class NMFAlpha(PartsTransformer):
         self.features = features
         self.pseudo = pseudo
         self.class_weight = class_weight
+        self.feature_weight = feature_weight
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
+        self.fixed = fixed
+        self.allowed = allowed
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -175,8 +229,11 @@ class NMFAlpha(PartsTransformer):
         self.random_state = random_state
         self.callback = callback
         self.checkpoint = checkpoint
+        self.verbose = verbose
 
-    def fit(self, X: Samples, y: Targets | None = None) -> NMFAlpha:
+    def fit(
+        self, X: Samples, y: Targets | None = None, sample_weight: ArrayLike | None = None
+    ) -> NMFAlpha:
         """Find the parts.
 
         Parameters
@@ -186,6 +243,10 @@ class NMFAlpha(PartsTransformer):
         y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; None is plain NMF. A row without entries in a
             sparse y is labeled: no label applies.
+        sample_weight : (n,) array-like or None
+            How much each row counts in the loss and in the SVMs behind the directions. Weight 2 is
+            a row given twice (with the same start, and up to the tolerance of the SVMs), weight 0
+            one left out. Perceptrons and functions of your own see each row once. For X in memory.
 
         Returns
         -------
@@ -197,14 +258,40 @@ class NMFAlpha(PartsTransformer):
         X = check_training_data(self, X)
         r = check_rank(self.n_components, X.shape)
         check_init(self.init, X, r)
+        if recipe.run.feature_weight is not None:
+            check_weights(recipe.run.feature_weight, "feature_weight", X.shape[1])
+        counted = Counted.of(X, y, sample_weight, type(self).__name__)
+        recipe = replace(recipe, run=check_parts(counted.run(recipe.run), X, r))
+        n = X.shape[0]
+        X, y, weights, rows = counted
         labels = None if y is None else encode_labels(y, X.shape[0])
         if labels is not None:
             check_class_weight(self.class_weight, labels)
+            labels = replace(labels, weights=weights)
         # the backend in use is compared in any case
         no_matter = ("backend", "map_iter", "output")
         told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
-        with prepared(self, X, labels, r, {"n_components": r, "lam": lam, **told}) as fit:
-            return self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook)
+        told |= {"n_components": r, "lam": lam, "sample_weight": weights}
+        with prepared(self, X, labels, r, told) as fit:
+            self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, weights=weights)
+        if self.stop_ is Stop.MAX_ITER and self.tol > 0:
+            warnings.warn(
+                f"The largest number of iterations was reached ({self.max_iter}) before the "
+                f"tolerance (tol={self.tol:g}); increase one of them, or set tol=0.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        if rows is not None:
+            self._spread_over(rows, n)
+        return self
+
+    def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
+        """Let what is known of each row speak of all rows; those of weight 0 took no part."""
+        weights: Array = np.zeros(n)
+        weights[rows] = 1.0 if self.sample_weight_ is None else self.sample_weight_
+        self.sample_weight_ = weights
+        if self.directions_ is not None:
+            self.directions_ = Directions(self.directions_, ()).spread_over(rows, n).S
 
     def _recipe(self) -> Recipe:
         """Return the parameters as a recipe, or refuse what makes no sense."""
@@ -213,7 +300,10 @@ class NMFAlpha(PartsTransformer):
                 self.directions, self.multiclass, self.features, self.pseudo, self.direction_C,
                 self.scale, self.class_weight,
             ),
-            RunSpec(self.init, self.solver, self.max_iter, self.tol, self.backend),
+            RunSpec(
+                self.init, self.solver, self.max_iter, self.tol, self.backend, self.feature_weight,
+                self.alpha_W, self.alpha_H, self.l1_ratio, self.fixed, self.allowed,
+            ),
             MapSpec(self.map_iter, self.output),
         )  # fmt: skip
 
@@ -230,24 +320,44 @@ class NMFAlpha(PartsTransformer):
         seed: int,
         logbook: Logbook | None,
         found: Directions | None = None,
+        weights: Array | None = None,
     ) -> NMFAlpha:
         """`fit` on checked data and labels, with a recipe that says the same as the parameters.
 
-        Directions that were found already are taken as they are.
+        Directions that were found already are taken as they are. ``weights`` (n,) are larger
+        than 0.
         """
         self.n_features_in_ = X.shape[1]
         if found is None and labels is not None:
             found = find_directions(X, labels, recipe.directions, seed)
         self.directions_ = None if found is None else found.S
+        self.sample_weight_ = weights
         ((_, result),) = recipe.parts(
             X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
-            callback=self.callback, logbook=logbook,
+            weights=weights, callback=self.callback, logbook=logbook,
         )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
-        self._keep(result)
+        self._keep(result, recipe.run.fixed)
         self._keep_projection(X)
         self._keep_margins(X, result, () if found is None else found.names)
+        error = result.losses[-1] - self._beside_the_data(X, result, recipe.run)
+        self.reconstruction_err_ = float(np.sqrt(2 * max(error, 0.0)))
         return self
+
+    def _beside_the_data(self, X: Data | OutOfCore, result: Result, run: RunSpec) -> float:
+        """Return what the margin components and the penalties have in the loss."""
+        scales = Scales.of(X, self.sample_weight_, run.feature_weight)
+        steering, XS, loss = run.steering(X.shape, scales), self.margin_components_, 0.0
+        if XS.shape[0] and self.lam > 0:
+            kernels = get_backend(self.backend, work_of(XS, len(self.components_)))
+            columns = scales._replace(rows=None)
+            HS, V = columns.start(self.margin_codes_, self.components_.T)
+            data = kernels.prepare(columns.data(XS))
+            factors = (kernels.factor(np.ascontiguousarray(A)) for A in (HS, V))
+            loss += float(self.lam) * kernels.divergence(data, *factors)
+        if not steering.is_straight:
+            loss += steering.charge(get_backend("reference"), *scales.start(result.H, result.V))
+        return loss
 
     def _keep_margins(self, X: Data | OutOfCore, result: Result, names: tuple[str, ...]) -> None:
         """Keep the margin components and their codes, from which the parts rebuild them."""
@@ -259,7 +369,10 @@ class NMFAlpha(PartsTransformer):
         # only labeled rows of H are read: it may be on disk, or on a cluster
         known = np.flatnonzero(np.diff(S.indptr))
         HS = S[known].T @ np.asarray(result.H[known])
-        self.margin_codes_ = np.asarray(HS) * column_sums(result.V).astype(X.dtype)
+        sums = column_sums(result.V)
+        if self.fixed is not None:  # these are as they were given
+            sums[: np.shape(self.fixed)[0]] = 1.0
+        self.margin_codes_ = np.asarray(HS) * sums.astype(X.dtype)
         self.margin_kept_ = self._kept_in_the_span(len(names))
 
     def _kept_in_the_span(self, p: int) -> Array:
@@ -296,16 +409,25 @@ class NMFAlpha(PartsTransformer):
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:
             raise ValueError("path needs the X of a fit with labels: its margin components.")
+        run = check_parts(self._recipe().run, X, len(self.components_))
+        weights = getattr(self, "sample_weight_", None)
+        if weights is not None:
+            rows = np.flatnonzero(weights)
+            X, S, weights = X[rows], S[rows], weights[rows]
         H, V = self._coefficients(X), self.components_.T.astype(X.dtype)
+        scales = Scales.of(X, weights, run.feature_weight)
+        start = scales.start(np.ascontiguousarray(H), np.ascontiguousarray(V))
         steps = factorize_path(
-            X, np.ascontiguousarray(H), np.ascontiguousarray(V), S=S, lams=lams,
-            solver=self.solver, max_iter=self.max_iter, tol=self.tol, backend=self.backend,
-            callback=callback,
+            scales.data(X), start, S=scales.margins(S), lams=lams, solver=self.solver,
+            max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=callback,
+            steering=run.steering(X.shape, scales),
         )  # fmt: skip
-        return sorted(
-            (PathStep(lam, parts_of(result.V)) for lam, result in steps), key=lambda step: step.lam
-        )
+        found = (PathStep(lam, parts_of(scales.back(result).V, run.fixed)) for lam, result in steps)
+        return sorted(found, key=lambda step: step.lam)
 
     def _coefficients(self, X: Data) -> Array:
-        X = X.astype(self.components_.dtype, copy=False)
-        return map_rows(X, self.components_.T.copy(), self.map_iter, self.backend)
+        X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()
+        if self.feature_weight is not None:
+            scales = Scales.of(X, None, np.asarray(self.feature_weight))
+            X, V = scales.data(X), scales.start(V, V)[1]
+        return map_rows(X, V, self.map_iter, self.backend)

@@ -108,7 +108,7 @@ def _alpha_parts(
     S = find_directions(trial.X_train, labels, spec, trial.seed).S
     H, V = start_from(way.init, trial.X_train, rank, trial.seed, labels)
     path = factorize_path(
-        trial.X_train, H, V, S=S, lams=lams, max_iter=grid.max_iter, warm_iter=grid.warm_iter,
+        trial.X_train, (H, V), S=S, lams=lams, max_iter=grid.max_iter, warm_iter=grid.warm_iter,
         backend=trial.backend,
     )  # fmt: skip
     for lam, found in path:

@@ -61,7 +61,7 @@ def _class_sum_parts(trial: Trial, labels: Labels, rank: int, grid: SearchGrid) 
     S = find_directions(trial.X_train, labels, DirectionSpec("class"), trial.seed).S
     H, V = start_from("auto", trial.X_train, rank, trial.seed, labels)
     path = factorize_path(
-        trial.X_train, H, V, S=S, lams=grid.lams, max_iter=grid.max_iter,
+        trial.X_train, (H, V), S=S, lams=grid.lams, max_iter=grid.max_iter,
         warm_iter=grid.warm_iter, backend=trial.backend,
     )  # fmt: skip
     for lam, found in path:

@@ -12,12 +12,72 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from marginparts._types import Array, Matrix, Operator, Problem, State, Step
 from marginparts.backends import Also, Backend, Plus
+
+
+class Penalty(NamedTuple):
+    """``l1 * sum_ik A_ik + sum_i l2_i / 2 * sum_k A_ik**2``; l2 is a number, or (n,) numbers."""
+
+    l1: float = 0.0
+    l2: Any = 0.0
+
+    @property
+    def is_square(self) -> bool:
+        """Whether it has a second term."""
+        return bool(np.any(self.l2))
+
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is penalized."""
+        return self.l1 == 0 and not self.is_square
+
+    def scaled(self, size: float, loss: float) -> Penalty:
+        """Return the same for a factor divided by ``size`` and a loss divided by ``loss``."""
+        return Penalty(self.l1 * size / loss, self.l2 * size**2 / loss)
+
+
+class Steering(NamedTuple):
+    """What is asked of the factors: penalties, and columns of V that keep their value.
+
+    With ``masked`` zeros of V stay zeros. Sweeps bring zeros back, so there are none then.
+    """
+
+    H: Penalty = Penalty()
+    V: Penalty = Penalty()
+    fixed: int = 0
+    masked: bool = False
+
+    def charge(self, backend: Backend, H: Array, V: Array) -> float:
+        """Return what the penalties add to the loss."""
+        loss = 0.0
+        for factor, penalty in ((V, self.V), (H, self.H)):
+            if penalty.l1:
+                loss += penalty.l1 * float(backend.column_sums(factor).sum())
+            if penalty.is_square:
+                loss += backend.half_squares(factor, penalty.l2)
+        return loss
+
+    def scaled(self, h: float, v: float, loss: float) -> Steering:
+        """Return the same for factors divided by h and v, and a loss divided by ``loss``."""
+        return self._replace(H=self.H.scaled(h, loss), V=self.V.scaled(v, loss))
+
+    @property
+    def is_straight(self) -> bool:
+        """Whether nothing is asked."""
+        return self.H.is_none and self.V.is_none and not self.fixed and not self.masked
+
+    def needs_shrinking(self, supervised: bool) -> bool:
+        """Whether denominators alone cannot carry the penalties."""
+        return self.H.is_square or self.V.is_square or (supervised and self.H.l1 > 0)
+
+
+#: Nothing is asked of the factors.
+STRAIGHT = Steering()
 
 #: The share of its row's mass to which an entry of H is lifted from next to nothing.
 _LIFT = 1e-6
@@ -38,6 +98,8 @@ class NMFAlphaProblem(Problem):
     lam: float = 0.0
     sweeps: int = 1  # how often a `sweep` goes over each row
     settled: float = 0.0  # when it may stop early
+    steering: Steering = STRAIGHT
+    kept: Any = None  # (d, k), the columns of V that are fixed
     _row_weights: dict[float, Array] = field(default_factory=dict, repr=False)
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
@@ -77,7 +139,10 @@ class NMFAlphaProblem(Problem):
 
     @property
     def can_sweep(self) -> bool:
-        """Whether the backend has coordinate descent for this data."""
+        """Whether the backend has coordinate descent for this data, and what is asked allows it."""
+        steering = self.steering
+        if steering.fixed or steering.masked or steering.needs_shrinking(self.supervised):
+            return False
         return self.backend.can_sweep(self.X)
 
     def update(
@@ -88,7 +153,16 @@ class NMFAlphaProblem(Problem):
 
         ``step`` lowers the loss over one factor: by default the backend's `half_step`.
         """
-        step = partial(step or self.backend.half_step, out=out, gauge=gauge)
+        step = step or self.backend.half_step
+        penalty = self.steering.V if block == "V" else self.steering.H
+        if not penalty.is_none:
+            step = partial(_penalized, self.backend, penalty, step)
+        found = self._updated(state, block, partial(step, out=out, gauge=gauge))
+        if block == "V" and self.steering.fixed:
+            found.factor[:, : self.steering.fixed] = self.kept
+        return found
+
+    def _updated(self, state: State, block: str, step: Callable[..., Step]) -> Step:
         X, V, H, sums = self.X, state["V"], state["H"], self.backend.column_sums
         if self.S is None or self.XS is None or not self.supervised:
             if block == "V":
@@ -130,4 +204,23 @@ class NMFAlphaProblem(Problem):
         loss = self.backend.divergence(self.X, H, V)  # eq. 2
         if self.XS is not None and self.supervised:
             loss += self.lam * self.backend.divergence(self.XS, self.margin_codes(H), V)
-        return loss
+        return loss + self.steering.charge(self.backend, H, V)
+
+
+def _penalized(
+    backend: Backend, penalty: Penalty, step: Callable[..., Step], X: Matrix, A: Array, B: Array,
+    den: Array, *, weight: Array | None = None, gauge: bool = False, **others: Any,
+) -> Step:  # fmt: skip
+    """Return the step of a penalized factor: the minimum of the same bound and the penalty.
+
+    Where all rows have one denominator, l1 is a part of it. All else is done to what comes of the
+    step without it.
+    """
+    l1 = penalty.l1
+    if weight is None:
+        den, l1 = den + l1, 0.0
+    if not l1 and not penalty.is_square:
+        return step(X, A, B, den, weight=weight, gauge=gauge, **others)
+    before = A.copy() if gauge else None  # the step may be written over it
+    new = step(X, A, B, den, weight=weight, **others).factor
+    return backend.shrunk(new, den, weight, l1, penalty.l2, before)

@@ -143,7 +143,7 @@ def _run(
             for cost in race.costs(rank):
                 found = recipe.parts(
                     X_few, left, margins(cost), rank, race.lams(rank, cost), seed,
-                    callback=race.watch,
+                    weights=left.weights, callback=race.watch,
                 )  # fmt: skip
                 for lam, result in found:
                     if race.stopped:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Callback, Data, Progress
-from marginparts.directions import Directions, Whole, find_directions
+from marginparts.directions import Directions, Whole, find_directions, total_mass
 from marginparts.labels import ClassWeight, Labels
 from marginparts.recipe import Recipe, codes_by_map
 from marginparts.rows.base import OutOfCore
@@ -99,11 +99,13 @@ class Classroom:
             whole=whole, weights=lesson.weights, by_mass=lesson.labels.multilabel,
         )  # fmt: skip
 
-    def all_directions(self, X: Data | OutOfCore, recipe: Recipe, seed: int) -> Directions:
-        """Return those of the lesson with all labels, for all rows of the data."""
+    def all_directions(
+        self, X: Data | OutOfCore, recipe: Recipe, seed: int, counts: Array | None = None
+    ) -> Directions:
+        """Return those of the lesson with all labels, for all rows, which count so much each."""
         # rows of the inputs have length 1
         few = len(self.rows) < X.shape[0]
-        whole = Whole(float(X.sum(dtype=np.float64)), 1.0) if few else None
+        whole = Whole(total_mass(X, counts), 1.0) if few else None
         found = self.directions(self.lesson, recipe, seed, whole)
         return found.spread_over(self.rows, X.shape[0])
 
@@ -182,7 +184,14 @@ def _answers(
         aimed = replace(recipe, directions=replace(recipe.directions, C=cost))
         S = room.directions(lesson, aimed, seed).S
         for lam, result in recipe.parts(
-            room.X, None, S, rank, grid.lam, seed, callback=trials.watch
+            room.X,
+            None,
+            S,
+            rank,
+            grid.lam,
+            seed,
+            weights=lesson.labels.weights,
+            callback=trials.watch,
         ):
             if trials.stopped:
                 return

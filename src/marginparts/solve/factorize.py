@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_array
 
 from marginparts._types import DEFAULT_LAM, Array, Callback, Data, Init, Result, Seed
 from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.labels import Labels
-from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.losses.nmf_alpha import STRAIGHT, NMFAlphaProblem, Penalty, Steering
 from marginparts.rows.base import Elsewhere, Given, OutOfCore, Rows, at_hand
 from marginparts.rows.dask import as_dask_rows
 from marginparts.solve.loop import SOLVERS, Keeper, Run, minimize
 from marginparts.solve.map import extreme_balance, extreme_scale, scaled
+from marginparts.solve.scales import Scales
 from marginparts.solve.start import NNDSVD, filled_start, label_start, nndsvd_start, random_start
 from marginparts.validation import (
     check_count,
@@ -30,6 +33,7 @@ from marginparts.validation import (
     check_option,
     check_rank,
     check_start,
+    check_weights,
     seed_of,
 )
 
@@ -43,12 +47,92 @@ class RunSpec:
     max_iter: int = 100
     tol: float = 1e-4
     backend: str | Backend = "auto"
+    feature_weight: Any = None
+    alpha_W: float = 0.0  # noqa: N815 - scikit-learn's names
+    alpha_H: float | str = "same"  # noqa: N815
+    l1_ratio: float = 0.0
+    fixed: Any = None
+    allowed: Any = None
 
     def __post_init__(self) -> None:
+        check_nonnegative(self.alpha_W, "alpha_W")
+        if self.alpha_H != "same":
+            check_nonnegative(self.alpha_H, "alpha_H")
+        if check_nonnegative(self.l1_ratio, "l1_ratio") > 1:
+            raise ValueError(f"l1_ratio={self.l1_ratio!r} must be a number from 0 to 1.")
         check_count(self.max_iter, "max_iter")
         check_nonnegative(self.tol, "tol")
         check_option(self.solver, "solver", SOLVERS)
         get_backend(self.backend)
+        if self.feature_weight is not None:
+            given = check_weights(self.feature_weight, "feature_weight")
+            object.__setattr__(self, "feature_weight", given)
+
+    @property
+    def n_fixed(self) -> int:
+        """The number of parts that stay as they are."""
+        return 0 if self.fixed is None else len(self.fixed)
+
+    def start(
+        self, X: Rows, r: int, seed: Seed, labels: Labels | None = None
+    ) -> tuple[Array, Array]:
+        """Return the start of a fit: fixed parts first, and zeros where a part may not be."""
+        k = self.n_fixed
+        by_name = isinstance(self.init, str)
+        H, V = start_from(self.init, X, r - k if by_name else r, seed, labels)
+        if k:
+            fixed = self.fixed.T.astype(X.dtype)
+            if by_name:
+                # a fixed part explains of each row what one of the others does on average
+                share = H.mean(axis=1, keepdims=True) * column_sums(V).mean()
+                H = np.hstack([share / column_sums(fixed), H]).astype(X.dtype)
+            V = np.hstack([fixed, V if by_name else V[:, k:]])
+        if self.allowed is not None:
+            V = V.copy()
+            V[:, k:] *= self.allowed.T[:, k:]
+        return H, V
+
+    def steering(self, shape: tuple[int, int], scales: Scales) -> Steering:
+        """Return the penalties of scaled factors: rows count by their weights, columns too."""
+        alphas = self.alpha_W, self.alpha_W if self.alpha_H == "same" else self.alpha_H
+        sizes = [n if own is None else own.sum() for n, own in zip(shape, scales, strict=True)]
+        H, V = (
+            Penalty(self.l1_ratio * float(alpha) * float(size), self._squares(alpha, size, own))
+            for alpha, size, own in zip(alphas, reversed(sizes), scales, strict=True)
+        )
+        return Steering(H, V, self.n_fixed, self.allowed is not None)
+
+    def _squares(self, alpha: Any, size: Any, own: Array | None) -> Any:
+        """Return the weight of squares: of each row, where they are those of a scaled factor."""
+        l2 = (1 - self.l1_ratio) * float(alpha) * float(size)
+        if own is None or not l2:
+            return l2
+        return l2 * safe_ratio(np.ones(len(own)), own.astype(np.float64))
+
+
+def check_parts(run: RunSpec, X: Rows, r: int) -> RunSpec:
+    """Return a run whose fixed parts and allowed features are arrays that fit the data."""
+    d, fixed, allowed = X.shape[1], run.fixed, run.allowed
+    if fixed is not None:
+        fixed = check_array(fixed, dtype=X.dtype, input_name="fixed")
+        if fixed.shape[1] != d or not 0 < len(fixed) < r:
+            raise ValueError(
+                f"fixed has shape {fixed.shape}; it must have {d} columns, and fewer rows than the "
+                f"{r} parts of n_components."
+            )
+        if fixed.min() < 0 or not fixed.any(axis=1).all():
+            raise ValueError("fixed must be 0 or larger, and no part may be zero.")
+    if allowed is not None:
+        allowed = np.asarray(allowed, dtype=bool)
+        if allowed.shape != (r, d):
+            raise ValueError(f"allowed has shape {allowed.shape}; it must be {(r, d)}.")
+        nowhere = ~(allowed | (np.arange(r) < len(() if fixed is None else fixed))[:, None])
+        if nowhere.all(axis=0).any():
+            raise ValueError(
+                f"Feature {int(nowhere.all(axis=0).argmax())} is allowed in no part; leave it out, "
+                "or give it feature_weight 0."
+            )
+    return replace(run, fixed=fixed, allowed=allowed)
 
 
 def nmf_alpha(
@@ -217,7 +301,7 @@ def nmf_alpha_path(
     directions = check_directions(S, data.shape[0], data.dtype)
     H, V = start_from(init, data, r, random_state)
     path = factorize_path(
-        data, H, V, S=directions, lams=lams, solver=solver, max_iter=max_iter,
+        data, (H, V), S=directions, lams=lams, solver=solver, max_iter=max_iter,
         warm_iter=warm_iter, tol=tol, backend=backend, callback=callback,
     )  # fmt: skip
     found = dict(path)
@@ -233,14 +317,13 @@ def _checked(X: Given, who: str) -> Data:
 
 def factorize(X: Rows, H: Array, V: Array, *, lam: float = 0.0, **options: Any) -> Result:
     """`nmf_alpha` on trusted data from a given start."""
-    ((_, result),) = factorize_path(X, H, V, lams=(lam,), **options)
+    ((_, result),) = factorize_path(X, (H, V), lams=(lam,), **options)
     return result
 
 
 def factorize_path(
     X: Rows,
-    H: Array,
-    V: Array,
+    start: tuple[Array, Array],
     *,
     S: Data | None = None,
     lams: Iterable[float],
@@ -251,13 +334,14 @@ def factorize_path(
     backend: str | Backend = "auto",
     callback: Callback | None = None,
     logbook: Logbook | None = None,
+    steering: Steering = STRAIGHT,
 ) -> Iterator[tuple[float, Result]]:
-    """`nmf_alpha_path` on trusted data from a given start: each weight with its result.
+    """`nmf_alpha_path` on trusted data from a start ``(H, V)``: each weight with its result.
 
     With ``warm_iter=None`` every weight starts afresh, and has ``max_iter`` iterations. A logbook
     is for one weight: it keeps the position of a single run.
     """
-    scale = extreme_scale(X)
+    scale, (H, V) = extreme_scale(X), start
     if scale != 1:
         X, V = scaled(X, scale), V * X.dtype.type(1 / scale)
     kernels = kernels_for(X, V.shape[1], backend)
@@ -270,7 +354,13 @@ def factorize_path(
     r, balance = V.shape[1], extreme_balance(H, V)
     if balance != 1:
         H, V = H * H.dtype.type(1 / balance), V * V.dtype.type(balance)
+    fixed = V[:, : steering.fixed]
     H, V = filled_start(X, H, V)
+    if not steering.is_straight:
+        problem.steering = steering.scaled(balance, scale / balance, scale)
+        check_steering(problem, X)
+        V = np.hstack([fixed, V[:, steering.fixed :]])
+        problem.kept = deepcopy(kernels.factor(V)[:, : steering.fixed])
     for lam in sorted(set(lams), reverse=True):
         problem.lam = lam
         run = minimize(
@@ -283,6 +373,20 @@ def factorize_path(
         if warm_iter is not None:
             V, H, max_iter = found_V, found_H, warm_iter
         yield lam, _as_result(run, found_V, found_H, scale, balance, XS)
+
+
+def check_steering(problem: NMFAlphaProblem, X: Rows) -> None:
+    """Refuse what a backend cannot carry."""
+    if isinstance(X, OutOfCore):
+        raise ValueError(
+            "Penalties, fixed and allowed need X in memory, and not rows on disk or on a cluster."
+        )
+    kernels = problem.backend
+    if problem.steering.needs_shrinking(problem.S is not None) and not kernels.can_shrink:
+        raise ValueError(
+            f"backend={kernels.name!r} cannot carry squared penalties, nor alpha_W with labels; "
+            "use l1_ratio=1 without labels, or backend='numba'."
+        )
 
 
 def kernels_for(X: Rows, r: int, backend: str | Backend) -> Backend:
@@ -317,9 +421,12 @@ def margin_components(S: Data, X: Rows) -> Data:
     return XS
 
 
-def parts_of(V: Array) -> Array:
-    """Return the parts (r, d), each with sum one; dead ones stay zero."""
-    return safe_ratio(V.T, column_sums(V)[:, None].astype(V.dtype))
+def parts_of(V: Array, fixed: Array | None = None) -> Array:
+    """Return the parts (r, d), each with sum one; dead ones stay zero, fixed ones as given."""
+    parts = safe_ratio(V.T, column_sums(V)[:, None].astype(V.dtype))
+    if fixed is not None:
+        parts[: len(fixed)] = fixed
+    return parts
 
 
 def _as_result(

@@ -230,6 +230,7 @@ def minimize(
             if not rose or ahead is None:
                 at.stop = _reason_to_stop(at, tol) or at.stop
             progress = Progress(at.iteration, max_iter, at.history[-1].loss, at.seconds, residual)
+            logger.info("iteration %d of %d: loss %.8g, %.1f s, residual %.2g", *progress[:5])
             if callback is not None and callback(progress):
                 at.stop = Stop.CALLBACK
         if keeper is not None and keeper.offer(at) and at.stop is None:

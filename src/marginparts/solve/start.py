@@ -200,7 +200,7 @@ def label_start(X: Rows, labels: Labels, r: int, seed: int) -> tuple[Array, Arra
     d = X.shape[1]
     V = uniform_rows(seed, 1, (d, r)) / d
     groups = [labels.members(k) for k in range(len(labels.classes))]
-    for k, centroid in enumerate(_centroids(X, groups, r, seed)):
+    for k, centroid in enumerate(_centroids(X, groups, r, seed, labels.weights)):
         total = centroid.sum()
         if total > 0:
             noise = _NOISE * V[:, k]
@@ -214,19 +214,28 @@ def label_start(X: Rows, labels: Labels, r: int, seed: int) -> tuple[Array, Arra
     return H, V.astype(X.dtype)
 
 
-def _centroids(X: Rows, groups: list[NDArray[np.intp]], r: int, seed: int) -> list[Array]:
+def _centroids(
+    X: Rows, groups: list[NDArray[np.intp]], r: int, seed: int, weights: Array | None
+) -> list[Array]:
     """At most r centroids, the same number for each class."""
     groups = [rows for rows in groups if len(rows)]
+    counts = np.ones(X.shape[0]) if weights is None else weights
     # the best known classes first, should there be fewer columns; never by the classes' names
-    groups = sorted(groups, key=lambda rows: (-len(rows), rows[0]))[:r]
+    groups = sorted(groups, key=lambda rows: (-counts[rows].sum(), rows[0]))[:r]
     if not groups:
         return []
     each = max(r // len(groups), 1)
-    return [centroid for rows in groups for centroid in _class_centroids(X[rows], each, seed)]
+    found = (
+        _class_centroids(X[rows], each, seed, None if weights is None else weights[rows])
+        for rows in groups
+    )
+    return [centroid for own in found for centroid in own]
 
 
-def _class_centroids(X: Data, k: int, seed: int) -> list[Array]:
+def _class_centroids(X: Data, k: int, seed: int, weights: Array | None) -> list[Array]:
     """Return at most k centroids of the rows of one class."""
+    if k == 1 and weights is not None:
+        return [np.asarray(weights @ X).ravel() / weights.sum()]
     if k == 1:
         return [np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()]
     if k < X.shape[0]:  # an empty row says nothing about its class, and would be a centroid
@@ -241,7 +250,7 @@ def _class_centroids(X: Data, k: int, seed: int) -> list[Array]:
     # on one thread, since its sums depend on their number; duplicate samples are no news
     with thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return list(means.fit(X).cluster_centers_)
+        return list(means.fit(X, sample_weight=weights).cluster_centers_)
 
 
 def _made_by_rows(X: Rows, r: int, make: Callable[[int, int], Array]) -> Any:

@@ -92,7 +92,8 @@ def fit_head(
     counts = np.ones(len(known)) if weights is None else weights[known]
     size = None
     if not normalize:
-        size = float(np.sqrt(np.mean(row_norms(Z.astype(np.float64), squared=True)))) or 1.0
+        squares = row_norms(Z.astype(np.float64), squared=True)
+        size = float(np.sqrt(np.average(squares, weights=labels.weights))) or 1.0
     rows, r = scaled_rows(Z, size), Z.shape[1]
     newton = not sp.issparse(rows) and r <= _FEW_COLUMNS
     if newton:

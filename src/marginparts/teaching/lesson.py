@@ -9,6 +9,7 @@ teachers count almost alike.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Lock
 from typing import NamedTuple
 
@@ -211,7 +212,7 @@ def _combined(
     codes = np.where(unknown, Q.argmax(axis=1), labels.codes)
     weights = np.where(unknown, TAUGHT_WEIGHT * Q.max(axis=1) ** 2, 1.0)
     teachers = {name: float(share) for name, share in zip(said, shares, strict=True)}
-    taught = Labels(labels.classes, codes.astype(np.int64))
+    taught = replace(labels, codes=codes.astype(np.int64))
     return Lesson(taught, weights, teachers, {name: float(a) for name, a in accuracies.items()})
 
 

@@ -9,6 +9,7 @@ others. That is a logistic regression with a handful of coefficients, held near 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -245,4 +246,4 @@ def _lesson(
     weights = np.where(unknown, TAUGHT_WEIGHT * np.clip(sure, _LEAST_WEIGHT, 1), 1.0)
     codes = np.where(unknown, given, labels.codes).astype(np.int64)
     teachers = {name: float(s) for name, s in zip(_TEACHERS, opinion.shares, strict=True)}
-    return Lesson(Labels(labels.classes, codes), weights, teachers, {})
+    return Lesson(replace(labels, codes=codes), weights, teachers, {})

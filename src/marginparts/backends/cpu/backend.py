@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache, cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -221,6 +221,20 @@ class NumbaBackend(Backend):
         inverse = inverse_or_zero(den, A.dtype)[None]
         found = kernels.finish_block(A, numerator, den[None].astype(A.dtype), inverse, weight, out)
         return gauged(out, *found) if gauge else Step(out)
+
+    def shrunk(
+        self, step: Array, den: Array, weight: Array | None, l1: float, l2: Any,
+        before: Array | None = None,
+    ) -> Step:  # fmt: skip
+        """Turn a step s of a factor into t with ``l2 t**2 + (u + l1) t = u s``, in its place."""
+        if before is not None:  # seldom, and the violation needs all of it
+            return super().shrunk(step, den, weight, l1, l2, before)
+        n, dtype = len(step), step.dtype
+        weight = np.ones(n) if weight is None else weight
+        l2 = np.broadcast_to(np.asarray(l2, dtype), n)
+        with kernels.threads(step.size):
+            kernels.shrink(step, den.astype(dtype), weight.astype(dtype), dtype.type(l1), l2)
+        return Step(step)
 
     def can_sweep(self, X: Matrix) -> bool:
         """Coordinate descent is for sparse data."""

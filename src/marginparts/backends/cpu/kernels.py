@@ -198,6 +198,18 @@ def move_ahead(now, before, b, least):  # type: ignore[no-untyped-def]
             before[i, k] = max(point, least * now[i, k])
 
 
+@compiled(fastmath=IN_ORDER, parallel=True)
+def shrink(step, den, weight, l1, l2):  # type: ignore[no-untyped-def]
+    """Write t with ``l2 t**2 + (u + l1) t = u s`` over each s of a step, u = weight * den."""
+    half, least = step.dtype.type(0.5), step.dtype.type(1e-37)
+    for i in prange(len(step)):
+        w, square = weight[i], l2[i]
+        for k in range(step.shape[1]):
+            u = w * den[k]
+            a, b = u * step[i, k], half * (u + l1)
+            step[i, k] = a / max(b + np.sqrt(b * b + square * a), least)
+
+
 # The two loops over dense blocks are not threaded: they run between BLAS calls, whose idle threads
 # would fight with ours for the cores.
 

@@ -56,6 +56,8 @@ class TorchBackend(Backend):
         self.half, self.memory = half, memory
         self.name = "torch-half" if half else "torch"
 
+    can_shrink = False
+
     def adapted(self, problem: NMFAlphaProblem) -> Any:
         """Return the problem with updates that are replayed; on a CPU there is nothing to gain."""
         return Recorded(problem) if self.device.type == "cuda" else problem
