@@ -15,6 +15,7 @@ from marginparts.labels import Labels, check_class_weight
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere
 from marginparts.scores import check_scoring
+from marginparts.seeds import seeds_of
 from marginparts.selection import (
     C_GRID_UNSCALED,
     DIRECTION_GRID_UNSCALED,
@@ -69,7 +70,12 @@ class Fitted(NamedTuple):
 
 
 def fit_classifier(
-    model: NMFAlphaClassifier, X: Samples, y: Targets, *, several: bool, n_splits: int | None = None
+    model: NMFAlphaClassifier,
+    X: Samples,
+    y: Targets | None,
+    *,
+    several: bool,
+    n_splits: int | None = None,
 ) -> Fitted:
     """Choose what is left to choose, find the parts, train the SVM.
 
@@ -81,7 +87,10 @@ def fit_classifier(
     comparison = Comparison(model.scoring, model.thresholds, model.rehearse, n_splits)
     _recipe(model, taught=model.pseudo == "teachers")
     X = check_training_data(model, X)
-    labels = model._check_labels(y, X.shape[0])
+    seeds = None
+    if model.seeds is not None:
+        seeds = seeds_of(model.seeds, getattr(model, "feature_names_in_", None), X.shape[1])
+    labels = model._check_labels(y, X.shape[0], seeds)
     taught = _is_taught(model, labels)
     recipe = _recipe(model, taught=taught, elsewhere=isinstance(X, Elsewhere))
     check_class_weight(model.class_weight, labels)
@@ -97,10 +106,12 @@ def fit_classifier(
         **recipe.parameters(), **grid._asdict(), "cv": n_splits,
         **{name: getattr(model, name) for name in ("scoring", "thresholds", "rehearse")},
     }  # fmt: skip
+    if seeds is not None:
+        told["seeds"] = [seeds.classes.tolist(), seeds.strengths]
     with prepared(model, X, labels, max(ranks), told) as ready:
         room = None
         if taught:
-            room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed)
+            room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed, seeds)
             choice = choose_taught(room, grid, recipe, comparison, ready.seed, model.callback)
         else:
             choice = choose(
@@ -112,6 +123,10 @@ def fit_classifier(
 
 def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
     """Whether teachers label what is unlabeled: when asked to, or when there are any."""
+    if model.seeds is not None:
+        if model.pseudo not in ("auto", "teachers"):
+            raise ValueError(f"seeds speak to teachers, and pseudo={model.pseudo!r} has none.")
+        return not labels.complete.all()
     if model.pseudo != "auto":
         return bool(model.pseudo == "teachers")
     seen = min(len(labels.codes), 2 * TEACHABLE)  # all labeled ones and a draw of the others
