@@ -3,7 +3,7 @@
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +15,13 @@ from marginparts.app import preparation
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
-from marginparts.app.preparation import Preparation
+from marginparts.app.preparation import Preparation, PreparationError, as_counted
 from marginparts.app.readers import Layout, SampleSource, open_source, read_all, targets
 from marginparts.checkpoint import Checkpoint
 from marginparts.estimators import NMFAlphaCV
 from marginparts.files.atomic import FileProblemError
 from marginparts.labels import ClassWeight, encode_labels
+from marginparts.seeds import seed_columns
 from marginparts.validation import seed_of
 
 #: The weights of a path: from plain NMF to parts that are all margin.
@@ -59,6 +60,9 @@ class Options(NamedTuple):
         Also use runs of up to so many words.
     weighting : {"auto", "counts", "l2-log", "tf-idf"}
         Of counts.
+    seeds : dict or None
+        Words that speak for classes, see `NMFAlphaClassifier`; a file of them is read by
+        `marginparts.app.readers.read_seeds`. No label is needed then.
     """
 
     n_components: int | Sequence[int] | str = "auto"
@@ -76,6 +80,7 @@ class Options(NamedTuple):
     stop_words: str | os.PathLike[str] | Sequence[str] | None = None
     ngrams: int = 1
     weighting: str = "auto"
+    seeds: Mapping[str, Any] | None = None
 
 
 class Prepared(NamedTuple):
@@ -111,7 +116,8 @@ def fit_file(
     ----------
     path, text, label, label_sep, labels, words, encoding
         The file, where its texts and labels are, and what its columns are called: see
-        `marginparts.app.readers.open_source`. A table of texts needs ``text`` and ``label``.
+        `marginparts.app.readers.open_source`. A table of texts needs ``text``, and ``label`` or
+        the option ``seeds``.
     callback : callable or None
         Called with a `Progress` at each evaluation of the loss; a true answer ends the stage under
         way, and the best so far is kept.
@@ -121,7 +127,7 @@ def fit_file(
         The fields of `marginparts.app.fitting.Options`: ``n_components``, ``lam``, ``C``,
         ``class_weight``, ``scoring``, ``max_iter``, ``backend``, ``random_state``, ``keep_path``,
         ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``; and
-        ``weighting``. None need be given.
+        ``weighting`` and ``seeds``. None need be given.
 
     Returns
     -------
@@ -161,7 +167,7 @@ def fit_file(
 def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prepared:
     """Read samples and labels, and make a matrix of them."""
     batch = read_all(source, keep_columns=False)
-    y, class_names = targets(batch.labels, source)
+    y, class_names = targets(batch.labels, source, options.seeds or ())
     on_stage("preparing")
     how: Preparation
     if source.layout.kind == "text":
@@ -192,6 +198,10 @@ def fit_model(
     on_stage("choosing")
     classifier = _fitted(data, options, callback)
     labels = encode_labels(data.y, data.X.shape[0])
+    counts = [len(labels.members(k)) for k in range(len(labels.classes))]
+    if options.seeds is not None:  # classes may have no label
+        found = dict(zip(labels.classes.tolist(), counts, strict=True))
+        counts = [found.get(name, 0) for name in data.class_names]
     on_stage("comparing")
     rated = compare(
         data.X, labels, classifier.choice_, class_weight=options.class_weight,
@@ -209,9 +219,8 @@ def fit_model(
             ]
     card = Card(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
-        label_counts=[len(labels.members(k)) for k in range(len(labels.classes))],
-        rated=rated, doubt=classifier.doubt_, shares=_shares(classifier, data.X),
-        seconds=time.perf_counter() - began,
+        label_counts=counts, rated=rated, doubt=classifier.doubt_,
+        shares=_shares(classifier, data.X), seconds=time.perf_counter() - began,
         stopped=classifier.parts_.stop_ in (Stop.CALLBACK, Stop.INTERRUPTED),
     )  # fmt: skip
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
@@ -226,17 +235,40 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
         options.n_components, lam=options.lam, C=options.C,
         class_weight=options.class_weight, scoring=options.scoring,
         max_iter=options.max_iter, backend=options.backend, random_state=options.random_state,
-        callback=callback, checkpoint=kept,
+        callback=callback, checkpoint=kept, seeds=_seed_columns(data, options.seeds),
     )  # fmt: skip
     with warnings.catch_warnings():
         # labels with a single example are what this is for, the card says what they lack and that
         # a fit ended early, and the number of parts was asked for
         for start in ("Left out", "Interrupted", "n_components="):
             warnings.filterwarnings("ignore", start, UserWarning)
-        classifier.fit(data.X, data.y)
+        try:
+            classifier.fit(data.X, data.y)
+        except ValueError as error:
+            if options.seeds is None:
+                raise
+            raise PreparationError(str(error)) from error
     for each in (classifier, classifier.parts_):
         each.set_params(callback=None, checkpoint=None)
     return classifier
+
+
+def _seed_columns(data: Prepared, seeds: Mapping[str, Any] | None) -> dict[Any, Any] | None:
+    """Return the columns of seed words, as the classifier takes them."""
+    if seeds is None:
+        return None
+    if data.preparation.names is None:
+        raise PreparationError("Seeds need names of columns; give a file of them with --words.")
+    counted = as_counted if data.layout.kind == "text" else str
+    words = {
+        name: {counted(word): strength for word, strength in each.items()}
+        if isinstance(each, Mapping) else [counted(word) for word in each]
+        for name, each in seeds.items()
+    }  # fmt: skip
+    try:
+        return seed_columns(words, data.preparation.names)
+    except ValueError as error:
+        raise PreparationError(str(error)) from error
 
 
 def _in_stage(callback: Callback | None, stage: str) -> Callback | None:

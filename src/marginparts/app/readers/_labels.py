@@ -92,8 +92,12 @@ def settle_minus_one(labels: Sequence[Label]) -> list[Label]:
     return [None if label in ("-1", ("-1",)) else label for label in labels]
 
 
-def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any], list[str]]:
+def targets(
+    labels: Sequence[Label], source: SampleSource, seeded: Iterable[str] = ()
+) -> tuple[NDArray[Any], list[str]]:
     """Turn the labels of a source (for messages) into what the estimators take.
+
+    Classes that have seeds need no label.
 
     Returns
     -------
@@ -104,7 +108,15 @@ def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any]
         The labels, sorted.
     """
     labels = settle_minus_one(labels)
-    names = sorted(names_of(labels))
+    names = sorted(names_of(labels) | set(seeded))
+    if any(isinstance(label, tuple) for label in labels):
+        if seeded:
+            raise FileProblemError("Seeds are for one label a row; leave out --label-sep or them.")
+        return _indicator(labels, names), names
+    y = np.empty(len(labels), dtype=object)
+    y[:] = labels
+    if seeded:
+        return y, names
     if not names:
         column = source.layout.label
         how = "name the column of labels with --label COLUMN, or a file of them with --labels FILE"
@@ -113,8 +125,6 @@ def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any]
         if column is not None:
             how = f"fill in the column {column!r} for some rows"
         raise FileProblemError(f"{source.path} has no label: {how}.")
-    if any(isinstance(label, tuple) for label in labels):
-        return _indicator(labels, names), names
     if len(names) == 1:
         raise FileProblemError(
             f"All labeled rows of {source.path} have the label {names[0]!r}; label some rows of "
@@ -126,8 +136,6 @@ def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any]
             f"Every labeled row of {source.path} has a label of its own, so there is nothing to "
             "learn; name a column whose labels occur more than once."
         )
-    y = np.empty(len(labels), dtype=object)
-    y[:] = labels
     return y, names
 
 
