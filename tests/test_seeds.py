@@ -194,7 +194,7 @@ def test_the_command_fits_predicts_and_reports_without_a_label(docs, kind):
     out = docs / "out.csv"
     said = _run("predict", docs / "m.model", docs / "docs.csv", "--out", out)
     assert said.exit_code == 0, said.output
-    found = pd.read_csv(out)["label"].to_numpy()
+    found = pd.read_csv(out)["predicted"].to_numpy()
     assert np.mean(found == TRUTH) > 0.85
     assert _run("report", docs / "m.model", "--out", docs / "r.html").exit_code == 0
     assert '"seeds":["w0","w1"]' in (docs / "r.html").read_text("utf-8")
