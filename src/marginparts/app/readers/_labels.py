@@ -109,10 +109,9 @@ def targets(
     """
     labels = settle_minus_one(labels)
     names = sorted(names_of(labels) | set(seeded))
-    if any(isinstance(label, tuple) for label in labels):
-        if seeded:
-            raise FileProblemError("Seeds are for one label a row; leave out --label-sep or them.")
-        return _indicator(labels, names), names
+    several_each = any(isinstance(label, tuple) for label in labels)
+    if seeded and several_each:
+        raise FileProblemError("Seeds are for one label a row; leave out --label-sep or them.")
     y = np.empty(len(labels), dtype=object)
     y[:] = labels
     if seeded:
@@ -125,6 +124,8 @@ def targets(
         if column is not None:
             how = f"fill in the column {column!r} for some rows"
         raise FileProblemError(f"{source.path} has no label: {how}.")
+    if several_each:
+        return _indicator(labels, names), names
     if len(names) == 1:
         raise FileProblemError(
             f"All labeled rows of {source.path} have the label {names[0]!r}; label some rows of "
