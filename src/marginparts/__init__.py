@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
     from marginparts.plots import plot_choice, plot_components, plot_loss, plot_path, top_words
     from marginparts.rows.disk import open_rows
+    from marginparts.seeds import seed_columns
     from marginparts.solve.factorize import nmf_alpha, nmf_alpha_path
     from marginparts.solve.start import class_start
 
@@ -59,6 +60,7 @@ _HOME = {
     "plot_loss": "plots",
     "plot_path": "plots",
     "save": "app.model_file",
+    "seed_columns": "seeds",
     "top_words": "plots",
 }
 
@@ -90,6 +92,7 @@ __all__ = [
     "plot_loss",
     "plot_path",
     "save",
+    "seed_columns",
     "top_words",
 ]
 

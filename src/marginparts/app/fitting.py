@@ -3,7 +3,7 @@
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
@@ -17,7 +17,7 @@ from marginparts.app import preparation
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
-from marginparts.app.preparation import Preparation
+from marginparts.app.preparation import Preparation, PreparationError, as_counted
 from marginparts.app.readers import Layout, SampleSource, open_source, read_all, targets
 from marginparts.checkpoint import Checkpoint
 from marginparts.estimators import NMFAlphaCV
@@ -25,6 +25,7 @@ from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import check_column
 from marginparts.files.layout import Batch
 from marginparts.labels import ClassWeight, encode_labels
+from marginparts.seeds import seed_columns
 from marginparts.validation import check_weights, seed_of
 
 #: The weights of a path: from plain NMF to parts that are all margin.
@@ -65,6 +66,9 @@ class Options(NamedTuple):
         Of counts.
     weight : str or None
         The column of a table of texts that says how much each of them counts; 0 leaves it out.
+    seeds : dict or None
+        Words that speak for classes, see `NMFAlphaClassifier`; a file of them is read by
+        `marginparts.app.readers.read_seeds`. No label is needed then.
     """
 
     n_components: int | Sequence[int] | str = "auto"
@@ -83,6 +87,7 @@ class Options(NamedTuple):
     ngrams: int = 1
     weighting: str = "auto"
     weight: str | None = None
+    seeds: Mapping[str, Any] | None = None
 
 
 class Prepared(NamedTuple):
@@ -119,7 +124,8 @@ def fit_file(
     ----------
     path, text, label, label_sep, labels, words, encoding
         The file, where its texts and labels are, and what its columns are called: see
-        `marginparts.app.readers.open_source`. A table of texts needs ``text`` and ``label``.
+        `marginparts.app.readers.open_source`. A table of texts needs ``text``, and ``label`` or
+        the option ``seeds``.
     callback : callable or None
         Called with a `Progress` at each evaluation of the loss; a true answer ends the stage under
         way, and the best so far is kept.
@@ -129,7 +135,7 @@ def fit_file(
         The fields of `marginparts.app.fitting.Options`: ``n_components``, ``lam``, ``C``,
         ``class_weight``, ``scoring``, ``max_iter``, ``backend``, ``random_state``, ``keep_path``,
         ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``, ``weight``;
-        and ``weighting``. None need be given.
+        and ``weighting`` and ``seeds``. None need be given.
 
     Returns
     -------
@@ -173,7 +179,7 @@ def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prep
     if weights is not None:
         batch = _counting(batch, weights > 0)
         weights = weights[weights > 0]
-    y, class_names = targets(batch.labels, source)
+    y, class_names = targets(batch.labels, source, options.seeds or ())
     on_stage("preparing")
     how: Preparation
     if source.layout.kind == "text":
@@ -227,6 +233,10 @@ def fit_model(
     on_stage("choosing")
     classifier = _fitted(data, options, callback)
     labels = replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
+    counts = [len(labels.members(k)) for k in range(len(labels.classes))]
+    if options.seeds is not None:  # classes may have no label
+        found = dict(zip(labels.classes.tolist(), counts, strict=True))
+        counts = [found.get(name, 0) for name in data.class_names]
     on_stage("comparing")
     rated = compare(
         data.X, labels, classifier.choice_, class_weight=options.class_weight,
@@ -244,9 +254,8 @@ def fit_model(
             ]
     card = Card(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
-        label_counts=[len(labels.members(k)) for k in range(len(labels.classes))],
-        rated=rated, doubt=classifier.doubt_, shares=_shares(classifier, data.X),
-        seconds=time.perf_counter() - began,
+        label_counts=counts, rated=rated, doubt=classifier.doubt_,
+        shares=_shares(classifier, data.X), seconds=time.perf_counter() - began,
         stopped=classifier.parts_.stop_ in (Stop.CALLBACK, Stop.INTERRUPTED),
     )  # fmt: skip
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
@@ -261,17 +270,40 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
         options.n_components, lam=options.lam, C=options.C,
         class_weight=options.class_weight, scoring=options.scoring,
         max_iter=options.max_iter, backend=options.backend, random_state=options.random_state,
-        callback=callback, checkpoint=kept,
+        callback=callback, checkpoint=kept, seeds=_seed_columns(data, options.seeds),
     )  # fmt: skip
     with warnings.catch_warnings():
         # labels with a single example are what this is for, the card says what they lack and that
         # a fit ended early, and the number of parts was asked for
         for start in ("Left out", "Interrupted", "n_components="):
             warnings.filterwarnings("ignore", start, UserWarning)
-        classifier.fit(data.X, data.y, sample_weight=data.weights)
+        try:
+            classifier.fit(data.X, data.y, sample_weight=data.weights)
+        except ValueError as error:
+            if options.seeds is None:
+                raise
+            raise PreparationError(str(error)) from error
     for each in (classifier, classifier.parts_):
         each.set_params(callback=None, checkpoint=None)
     return classifier
+
+
+def _seed_columns(data: Prepared, seeds: Mapping[str, Any] | None) -> dict[Any, Any] | None:
+    """Return the columns of seed words, as the classifier takes them."""
+    if seeds is None:
+        return None
+    if data.preparation.names is None:
+        raise PreparationError("Seeds need names of columns; give a file of them with --words.")
+    counted = as_counted if data.layout.kind == "text" else str
+    words = {
+        name: {counted(word): strength for word, strength in each.items()}
+        if isinstance(each, Mapping) else [counted(word) for word in each]
+        for name, each in seeds.items()
+    }  # fmt: skip
+    try:
+        return seed_columns(words, data.preparation.names)
+    except ValueError as error:
+        raise PreparationError(str(error)) from error
 
 
 def _in_stage(callback: Callback | None, stage: str) -> Callback | None:

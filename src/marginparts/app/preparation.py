@@ -100,9 +100,7 @@ def prepare_texts(
     >>> X.shape
     (3, 2)
     """
-    # as the counter sees words: in lower case, without accents
-    words = (word.strip().lower() for word in stop_words)
-    left_out = [sklearn_text.strip_accents_unicode(word) for word in words if word]
+    left_out = [as_counted(word) for word in stop_words if word.strip()]
     counter = _counter(
         ngrams, min_df=min_df, max_df=max_df, stop_words=left_out or None, max_features=_MOST_WORDS
     )
@@ -117,6 +115,11 @@ def prepare_texts(
     columns = counter.get_feature_names_out().tolist()
     preparation = TextPreparation(columns, ngrams, weighting, idf)
     return preparation, _weigh(counts, weighting, idf)
+
+
+def as_counted(word: str) -> str:
+    """Return a word as it is counted: in lower case, without accents."""
+    return str(sklearn_text.strip_accents_unicode(word.strip().lower()))
 
 
 def prepare_matrix(

@@ -59,6 +59,13 @@ LabelsFile = Annotated[
 WordsFile = Annotated[
     Path | None, option("--words", "FILE", "The names of a matrix's columns, one a line.")
 ]
+Seeds = Annotated[
+    Path | None,
+    option(
+        "--seeds", "FILE",
+        "Words that speak for classes: a .csv with class, word, strength, or .json.",
+    ),
+]  # fmt: skip
 
 Components = Annotated[
     str, _method("--components", "N", "The number of parts; several to try as 16,32,64.")

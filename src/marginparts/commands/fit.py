@@ -26,6 +26,7 @@ EPILOG = console.examples(
     "fit counts.npz --labels labels.txt --words genes.txt --out counts.model",
     "fit cells.h5ad --label cell_type --out cells.model",
     "fit digits/ --path --out digits.model",
+    "fit tickets.csv --text body --seeds seeds.csv --out tickets.model",
     "fit large.npz --labels labels.txt --checkpoint large.ckpt --out large.model",
 )
 
@@ -39,6 +40,7 @@ def fit(
     out: options.Out = None,
     labels: options.LabelsFile = None,
     words: options.WordsFile = None,
+    seeds: options.Seeds = None,
     components: options.Components = "auto",
     lam: options.Lam = "auto",
     cost: options.Cost = "auto",
@@ -61,12 +63,14 @@ def fit(
     """Learn parts from a file in which a few samples have labels.
 
     Nothing but the columns need be said: the number of parts, the weight of the labels and the
-    rest are chosen by cross-validation over the labeled samples. Ctrl-C ends the search, or the
+    rest are chosen by cross-validation over the labeled samples. With --seeds a few words a class
+    do instead of labels; then nothing says how good the model is. Ctrl-C ends the search, or the
     fit, and keeps the best so far. With --checkpoint a killed command goes on where it was.
     """
     with console.sentences(), console.spoken_warnings():
         from marginparts.app.fitting import fit_file
         from marginparts.app.model_file import save
+        from marginparts.app.readers import read_seeds
 
         _check(class_weight, scoring, backend)
         model_path = _destination((file, labels, words, stop_words), out, checkpoint)
@@ -78,6 +82,7 @@ def fit(
             lam=_numbers(lam, "--lam", float, 0), C=_numbers(cost, "--cost", float, 1e-12),
             class_weight="balanced" if class_weight == "balanced" else None, scoring=scoring,
             random_state=seed, keep_path=path, checkpoint=checkpoint, weight=weight,
+            seeds=None if seeds is None else read_seeds(seeds, encoding),
         )  # fmt: skip
         model, interrupted = _watched(
             asked, f"reading {file.name}", kept=checkpoint is not None, quiet=quiet or as_json

@@ -31,10 +31,11 @@ from sklearn.utils.validation import (
 from marginparts._types import Array, Data, Result, Samples, Stop, Targets
 from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook, logbook_of
-from marginparts.labels import Labels, encode_labels
+from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
 from marginparts.rows.dask import as_dask_rows, mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
+from marginparts.seeds import Seeds, with_classes
 from marginparts.solve.factorize import RunSpec, parts_of
 from marginparts.solve.map import gram_root, mixed_codes, projection
 from marginparts.validation import (
@@ -316,9 +317,17 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
     classes_: NDArray[Any]
     multilabel_: bool
 
-    def _check_labels(self, y: Targets, n: int) -> Labels:
-        """Return the labels; refuse them when there is nothing to tell apart."""
+    def _check_labels(self, y: Targets | None, n: int, seeds: Seeds | None = None) -> Labels:
+        """Return the labels; refuse them when there is nothing to tell apart.
+
+        With seeds, which name classes, none need be known.
+        """
         name = type(self).__name__
+        if seeds is not None:
+            none = np.full(n, UNKNOWN)
+            labels = with_classes(encode_labels(none if y is None else y, n), seeds.classes)
+            self.classes_, self.multilabel_ = labels.classes, False
+            return labels
         if y is None:
             raise ValueError(
                 f"{name} requires y to be passed, but the target y is None; "

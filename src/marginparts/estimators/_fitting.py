@@ -17,6 +17,7 @@ from marginparts.labels import Labels, check_class_weight
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere
 from marginparts.scores import check_scoring
+from marginparts.seeds import seeds_of
 from marginparts.selection import (
     C_GRID_UNSCALED,
     DIRECTION_GRID_UNSCALED,
@@ -74,7 +75,7 @@ class Fitted(NamedTuple):
 def fit_classifier(
     model: NMFAlphaClassifier,
     X: Samples,
-    y: Targets,
+    y: Targets | None,
     sample_weight: ArrayLike | None = None,
     *,
     several: bool,
@@ -91,8 +92,11 @@ def fit_classifier(
     _recipe(model, taught=model.pseudo == "teachers")
     X = check_training_data(model, X)
     counted = Counted.of(X, y, sample_weight, type(model).__name__)
-    X = counted.X
-    labels = replace(model._check_labels(counted.y, X.shape[0]), weights=counted.weights)
+    X, seeds = counted.X, None
+    if model.seeds is not None:
+        seeds = seeds_of(model.seeds, getattr(model, "feature_names_in_", None), X.shape[1])
+    labels = model._check_labels(counted.y, X.shape[0], seeds)
+    labels = replace(labels, weights=counted.weights)
     taught = _is_taught(model, labels)
     recipe = _recipe(model, taught=taught, elsewhere=isinstance(X, Elsewhere))
     recipe = replace(recipe, run=counted.run(recipe.run))
@@ -109,10 +113,12 @@ def fit_classifier(
         **recipe.parameters(), **grid._asdict(), "cv": n_splits,
         **{name: getattr(model, name) for name in ("scoring", "thresholds", "rehearse")},
     }  # fmt: skip
+    if seeds is not None:
+        told["seeds"] = [seeds.classes.tolist(), seeds.strengths]
     with prepared(model, X, labels, max(ranks), told) as ready:
         room = None
         if taught:
-            room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed)
+            room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed, seeds)
             if "lam" not in given and not room.views.sparse:
                 grid = grid._replace(lam=(TAUGHT_LAM_DENSE,))
             choice = choose_taught(room, grid, recipe, comparison, ready.seed, model.callback)
@@ -126,6 +132,10 @@ def fit_classifier(
 
 def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
     """Whether teachers label what is unlabeled: when asked to, or when there are any."""
+    if model.seeds is not None:
+        if model.pseudo not in ("auto", "teachers"):
+            raise ValueError(f"seeds speak to teachers, and pseudo={model.pseudo!r} has none.")
+        return not labels.complete.all()
     if model.pseudo != "auto":
         return bool(model.pseudo == "teachers")
     seen = min(len(labels.codes), 2 * TEACHABLE)  # all labeled ones and a draw of the others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, Self
 
@@ -107,6 +108,12 @@ class NMFAlphaClassifier(
         one classifier guesses take part in the directions. ``"auto"`` has teachers unless all
         samples (or more than 20,000) are labeled, or several labels are very many (8 million
         entries): then it is ``"svm"``, or None for data on disk or on a cluster.
+    seeds : dict or None
+        Words that speak for a class, ``{"hockey": ["nhl", "puck"], ...}``, or each with a strength,
+        ``{"hockey": {"nhl": 2.0, "inning": -1.0}, ...}``: 1 is usual, a negative one speaks against
+        it. Names of a DataFrame's columns, or numbers of columns; see `seed_columns` for a matrix.
+        Labels win over seeds, and none are needed: then nothing says how good the model is. Not
+        for several labels a sample.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
@@ -191,6 +198,7 @@ class NMFAlphaClassifier(
         scale: bool = True,
         features: str | None = "hellinger",
         pseudo: str | None = "auto",
+        seeds: Mapping[Any, Any] | None = None,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -217,6 +225,7 @@ class NMFAlphaClassifier(
         self.scale = scale
         self.features = features
         self.pseudo = pseudo
+        self.seeds = seeds
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -252,7 +261,7 @@ class NMFAlphaClassifier(
         return cls(n_components, **{**_PAPER, **changes})
 
     def fit(
-        self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None
+        self, X: Samples, y: Targets | None = None, sample_weight: ArrayLike | None = None
     ) -> NMFAlphaClassifier:
         """Choose what is left to choose, find the parts, train the SVM.
 
@@ -263,7 +272,7 @@ class NMFAlphaClassifier(
             cluster, of which teachers see the labeled samples and a draw of the others.
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
-            sparse y is labeled: no label applies.
+            sparse y is labeled: no label applies. With ``seeds`` it may be left out.
         sample_weight : (n,) array-like or None
             How much each row counts in the loss, in all SVMs and in the accuracy by which
             candidates are compared; 0 leaves it out. Teachers see each row once. For X in memory.

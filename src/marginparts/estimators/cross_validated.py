@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,9 @@ class NMFAlphaCV(NMFAlphaClassifier):
         Costs of the classifiers behind the directions to try.
     output, class_weight, scoring, thresholds, rehearse, scale
         As for `NMFAlphaClassifier`.
-    directions, multiclass, features, pseudo, init, solver, max_iter, tol, backend, random_state
+    directions, multiclass, features, pseudo, seeds, init, solver, max_iter, tol, backend
+        As for `NMFAlphaClassifier`.
+    random_state
         As for `NMFAlphaClassifier`.
     callback : callable or None
         As for `NMFAlphaClassifier`; a true answer while candidates are tried ends the search with
@@ -110,6 +112,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         scale: bool = True,
         features: str | None = "hellinger",
         pseudo: str | None = "auto",
+        seeds: Mapping[Any, Any] | None = None,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -128,13 +131,15 @@ class NMFAlphaCV(NMFAlphaClassifier):
             **candidates, output=output,
             class_weight=class_weight, scoring=scoring, thresholds=thresholds, rehearse=rehearse,
             directions=directions, multiclass=multiclass, scale=scale, features=features,
-            pseudo=pseudo, init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
-            random_state=random_state, callback=callback, checkpoint=checkpoint,
+            pseudo=pseudo, seeds=seeds, init=init, solver=solver, max_iter=max_iter, tol=tol,
+            backend=backend, random_state=random_state, callback=callback, checkpoint=checkpoint,
             verbose=verbose,
         )  # fmt: skip
         self.cv = cv
 
-    def fit(self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None) -> NMFAlphaCV:
+    def fit(
+        self, X: Samples, y: Targets | None = None, sample_weight: ArrayLike | None = None
+    ) -> NMFAlphaCV:
         """Try the candidates on folds of the labeled samples, and fit the best one to all samples.
 
         Parameters
@@ -143,7 +148,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
             Nonnegative data, labeled and unlabeled.
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
-            sparse y is labeled: no label applies.
+            sparse y is labeled: no label applies. With ``seeds`` it may be left out.
         sample_weight : (n,) array-like or None
             How much each row counts in the loss, in all SVMs and in the accuracy by which
             candidates are compared; 0 leaves it out. Teachers see each row once. For X in memory.

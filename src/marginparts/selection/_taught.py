@@ -20,13 +20,21 @@ from marginparts.directions import Directions, Whole, find_directions, total_mas
 from marginparts.labels import ClassWeight, Labels
 from marginparts.recipe import Recipe, codes_by_map
 from marginparts.rows.base import OutOfCore
+from marginparts.seeds import Seeds
 from marginparts.selection._choice import CandidateGrid, Choice, HeldOut, Setting, best_of
 from marginparts.selection._choice import honest_scores as honest_scores_of
 from marginparts.selection._race import Comparison
 from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
 from marginparts.solve.start import thread_pools
 from marginparts.svm.head import Head, fit_head
-from marginparts.teaching import Lesson, Views, lessons_of, lessons_of_several, views_of
+from marginparts.teaching import (
+    Lesson,
+    Views,
+    hints_of,
+    lessons_of,
+    lessons_of_several,
+    views_of,
+)
 from marginparts.weighting import usual_weights
 
 #: What is taken where nothing is said: good on average over the development collections.
@@ -73,8 +81,9 @@ class Classroom:
 
     @classmethod
     def of(
-        cls, X: Data | OutOfCore, labels: Labels, recipe: Recipe, comparison: Comparison, seed: int
-    ) -> Classroom:
+        cls, X: Data | OutOfCore, labels: Labels, recipe: Recipe, comparison: Comparison, seed: int,
+        seeds: Seeds | None = None,
+    ) -> Classroom:  # fmt: skip
         """Let the teachers learn; each is judged on labels that were hidden from it."""
         rows = enough_rows(labels, seed)
         few, known = X[rows], labels.take(rows)
@@ -86,8 +95,14 @@ class Classroom:
         if sum(len(fold.hidden) for fold in folds[:2]) >= _TELLING:
             folds = folds[:2]
         views = views_of(few, weights, seed)
-        teach = lessons_of_several if known.multilabel else lessons_of
-        lesson, without = teach(views, known, [fold.hidden for fold in folds])
+        hidden = [fold.hidden for fold in folds]
+        if known.multilabel:
+            lesson, without = lessons_of_several(views, known, hidden)
+        else:
+            hints = None
+            if seeds is not None:
+                hints = seeds.places(labels.classes)[hints_of(few, views, weights, seeds, seed)]
+            lesson, without = lessons_of(views, known, hidden, hints)
         return cls(rows, few, weights, views, folds, lesson, without)
 
     def directions(

@@ -8,9 +8,7 @@ teachers count almost alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +20,9 @@ from scipy.special import softmax
 from marginparts._types import Array
 from marginparts.labels import UNKNOWN, Labels
 from marginparts.solve.start import thread_pools
-from marginparts.svm.head import fit_head
-from marginparts.teaching.naive_bayes import naive_bayes_values
-from marginparts.teaching.transduction import Codes, least_squares_values, logistic_values
+from marginparts.teaching.seeded import seeded_values
+from marginparts.teaching.transduction import Codes
+from marginparts.teaching.values import all_values
 from marginparts.teaching.views import Views
 
 #: What a row counts whose label a teacher gave and is sure of, beside 1 for a known label.
@@ -39,12 +37,6 @@ _HEAD_START = {"least squares": 0.02}
 
 #: The least and the largest mean confidence of a teacher.
 _CONFIDENCE = (0.3, 0.97)
-
-#: LIBLINEAR draws from one stream of random numbers for all threads.
-_ONE_AT_A_TIME = Lock()
-
-#: How often labels flow along the graph, and how much of a row's comes from its neighbors.
-_FLOWS, _FROM_NEIGHBORS = 50, 0.9
 
 
 class Lesson(NamedTuple):
@@ -68,85 +60,8 @@ class Lesson(NamedTuple):
     accuracies: dict[str, float]
 
 
-#: ``teacher(views, codes, c)``: decision values (n, c) of all rows, where each class has a label.
-Teacher = Callable[[Views, Codes, int], Array]
-
-
-def _svm(views: Views, codes: Codes, c: int) -> Array:
-    with _ONE_AT_A_TIME:
-        head = fit_head(views.inputs, Labels(np.arange(c), codes), 1.0)
-    values = head.values(views.inputs)
-    return np.hstack([-values, values]) if values.shape[1] == 1 else values
-
-
-def _latent(views: Views, codes: Codes, c: int) -> Array:
-    return logistic_values(views.latent, codes, c, rounds=0)
-
-
-def _least_squares(views: Views, codes: Codes, c: int) -> Array:
-    return least_squares_values(views.latent, codes, c)
-
-
-def _logistic(views: Views, codes: Codes, c: int) -> Array:
-    return logistic_values(views.latent, codes, c)
-
-
-def _spectral(views: Views, codes: Codes, c: int) -> Array:
-    return logistic_values(views.spectral, codes, c, rounds=0)
-
-
-def _spreading(views: Views, codes: Codes, c: int) -> Array:
-    """Let labels flow to neighbors (Zhou et al. 2004); the logarithm of what arrives."""
-    start = (codes[:, None] == np.arange(c)).astype(np.float64)
-    F = start
-    for _ in range(_FLOWS):
-        F = _FROM_NEIGHBORS * (views.graph @ F) + (1 - _FROM_NEIGHBORS) * start
-    shares = F / np.maximum(F.sum(axis=1, keepdims=True), 1e-12)
-    return np.asarray(np.log(shares + 1e-3))
-
-
-def _naive_bayes(views: Views, codes: Codes, c: int) -> Array:
-    labels, rows = Labels(np.arange(c), codes), views.counts
-    (values,) = naive_bayes_values(rows, labels, [rows], weight=0.1, alpha=0.1)
-    return np.hstack([-values, values]) if values.shape[1] == 1 else values
-
-
-_TEACHERS: dict[str, Teacher] = {
-    "svm": _svm, "latent": _latent, "least squares": _least_squares, "logistic": _logistic,
-    "spreading": _spreading, "spectral": _spectral, "naive Bayes": _naive_bayes,
-}  # fmt: skip
-
-
-def teachers_for(views: Views) -> list[str]:
-    """Return the names of the teachers that suit the rows.
-
-    Naive Bayes takes texts alone; classes that are curved, as the spectral one expects, are found
-    among images and sounds.
-    """
-    other = "spectral" if views.sparse else "naive Bayes"
-    return [name for name in _TEACHERS if name != other]
-
-
-def all_values(views: Views, labels: Labels) -> dict[str, Array]:
-    """Return what every teacher says of all rows: decision values (n, c) each.
-
-    The largest is 0. A class without a labeled row is never predicted.
-    """
-    known = labels.codes != UNKNOWN
-    present = np.unique(labels.codes[known])
-    codes = np.full(len(labels.codes), UNKNOWN)
-    codes[known] = np.searchsorted(present, labels.codes[known])
-    said = {}
-    for name in teachers_for(views):
-        own = _TEACHERS[name](views, codes, len(present))
-        values = np.full((len(codes), len(labels.classes)), -np.inf, dtype=np.float32)
-        values[:, present] = own - own.max(axis=1, keepdims=True)
-        said[name] = values
-    return said
-
-
 def lessons_of(
-    views: Views, labels: Labels, hidden: list[NDArray[np.intp]]
+    views: Views, labels: Labels, hidden: list[NDArray[np.intp]], hints: Codes | None = None
 ) -> tuple[Lesson, list[Lesson]]:
     """Return what the teachers say with all labels, and without those of each fold.
 
@@ -158,6 +73,9 @@ def lessons_of(
         One label a row, partly known.
     hidden : list of int arrays
         The rows of each fold, whose labels are hidden and predicted.
+    hints : (n,) int array or None
+        What seeds say (`hints_of`). Some teachers then learn from these as well, beside those who
+        do not, and hidden labels tell how much that is worth.
 
     Returns
     -------
@@ -171,10 +89,12 @@ def lessons_of(
             Lesson(labels.hide(rows), ones, {}, {}) for rows in hidden
         ]
     known = [labels, *(labels.hide(rows) for rows in hidden)]
+    # who knows some classes only would look good on labels of these
+    alone = hints is None or np.isin(np.arange(len(labels.classes)), labels.codes).all()
     # their small products are slower on several threads each than side by side
     with thread_pools().limit(limits=1, user_api="blas"):
         whole, *said = Parallel(n_jobs=-1, backend="threading")(
-            delayed(all_values)(views, each) for each in known
+            delayed(_answers)(views, each, hints, alone=alone) for each in known
         )
     hits = {
         name: [
@@ -187,7 +107,18 @@ def lessons_of(
     for k, (values, rows) in enumerate(zip(said, hidden, strict=True)):
         others = {name: [*own[:k], *own[k + 1 :]] for name, own in hits.items()}
         without.append(_combined(values, labels.hide(rows), others, sparse=views.sparse))
-    return _combined(whole, labels, hits, sparse=views.sparse), without
+    lesson = _combined(whole, labels, hits, sparse=views.sparse)
+    if hints is not None:  # every class has a row that is not empty
+        codes, full = lesson.labels.codes, np.diff(views.inputs.indptr) > 0
+        lost = (labels.codes == UNKNOWN) & ~np.isin(hints, codes[full])
+        lesson = lesson._replace(labels=Labels(labels.classes, np.where(lost, hints, codes)))
+    return lesson, without
+
+
+def _answers(views: Views, labels: Labels, hints: Codes | None, *, alone: bool) -> dict[str, Array]:
+    """Return what the teachers say of all rows: those with labels alone, those with hints too."""
+    said = all_values(views, labels) if alone else {}
+    return said if hints is None else {**said, **seeded_values(views, labels, hints)}
 
 
 def _combined(

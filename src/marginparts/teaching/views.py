@@ -52,14 +52,20 @@ class Views(NamedTuple):
         return self.counts is not None
 
 
-def views_of(X: Data, weights: Array | None, seed: int) -> Views:
-    """Return the views of trusted rows (n, d) whose columns have weights (d,), None for none."""
+def views_of(X: Data, weights: Array | None, seed: int, *, neighbors: bool = True) -> Views:
+    """Return the views of trusted rows (n, d) whose columns have weights (d,), None for none.
+
+    Without ``neighbors`` those that need the graph are empty.
+    """
     counts = None if weights is None else _in_smallest_units(sp.csr_array(X))
     ones = np.ones(X.shape[1], dtype=X.dtype)
     inputs = sp.csr_array(weighted_rows(sp.csr_array(X), ones if weights is None else weights))
     rank = max(1, min(_DIMENSIONS, min(X.shape) - 1))
     _, _, axes = randomized_svd(inputs, rank, n_iter=4, random_state=seed)
     latent = np.asarray(inputs @ axes.T, dtype=np.float64)
+    if not neighbors:
+        none = sp.csr_array((len(latent), len(latent)))
+        return Views(inputs, normalize(latent), none, np.empty((len(latent), 0)), counts)
     sparse = counts is not None
     graph = _neighbor_graph(normalize(latent[:, : _NEAR[sparse]]), sparse=sparse)
     spectral = np.empty((len(latent), 0)) if sparse else _by_eigenvectors(graph, seed)

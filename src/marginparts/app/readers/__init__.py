@@ -6,6 +6,7 @@ remembers, so that a later file is read in the same way. What is wrong with a fi
 """
 
 from marginparts.app.readers._labels import settle_minus_one, targets
+from marginparts.app.readers._seeds import SeedWords, read_seeds
 from marginparts.app.readers._source import FORMATS, open_source, read_all
 from marginparts.files.layout import Batch, Label, Layout, SampleSource
 
@@ -15,8 +16,10 @@ __all__ = [
     "Label",
     "Layout",
     "SampleSource",
+    "SeedWords",
     "open_source",
     "read_all",
+    "read_seeds",
     "settle_minus_one",
     "targets",
 ]

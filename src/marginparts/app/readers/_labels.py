@@ -92,8 +92,12 @@ def settle_minus_one(labels: Sequence[Label]) -> list[Label]:
     return [None if label in ("-1", ("-1",)) else label for label in labels]
 
 
-def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any], list[str]]:
+def targets(
+    labels: Sequence[Label], source: SampleSource, seeded: Iterable[str] = ()
+) -> tuple[NDArray[Any], list[str]]:
     """Turn the labels of a source (for messages) into what the estimators take.
+
+    Classes that have seeds need no label.
 
     Returns
     -------
@@ -104,7 +108,14 @@ def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any]
         The labels, sorted.
     """
     labels = settle_minus_one(labels)
-    names = sorted(names_of(labels))
+    names = sorted(names_of(labels) | set(seeded))
+    several_each = any(isinstance(label, tuple) for label in labels)
+    if seeded and several_each:
+        raise FileProblemError("Seeds are for one label a row; leave out --label-sep or them.")
+    y = np.empty(len(labels), dtype=object)
+    y[:] = labels
+    if seeded:
+        return y, names
     if not names:
         column = source.layout.label
         how = "name the column of labels with --label COLUMN, or a file of them with --labels FILE"
@@ -113,7 +124,7 @@ def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any]
         if column is not None:
             how = f"fill in the column {column!r} for some rows"
         raise FileProblemError(f"{source.path} has no label: {how}.")
-    if any(isinstance(label, tuple) for label in labels):
+    if several_each:
         return _indicator(labels, names), names
     if len(names) == 1:
         raise FileProblemError(
@@ -126,8 +137,6 @@ def targets(labels: Sequence[Label], source: SampleSource) -> tuple[NDArray[Any]
             f"Every labeled row of {source.path} has a label of its own, so there is nothing to "
             "learn; name a column whose labels occur more than once."
         )
-    y = np.empty(len(labels), dtype=object)
-    y[:] = labels
     return y, names
 
 

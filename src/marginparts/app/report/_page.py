@@ -14,7 +14,7 @@ contents:
 ``parts``
     A list of ``share``, ``top``, ``image``, ``classes``.
 ``classes``
-    A list of ``name``, ``n_labeled``, ``parts``.
+    A list of ``name``, ``n_labeled``, ``seeds`` (words), ``parts``.
 ``margins``
     A list of ``name``, ``sides`` (what w+ and w- stand for), ``plus``, ``plus_rebuilt``, ``minus``,
     ``minus_rebuilt`` (each with ``top`` and ``image``), ``kept``.

@@ -327,6 +327,8 @@ function drawClasses(section, classes) {
     { title: "Class", value: (group) => group.name, cell: (group) => group.name },
     { title: "Labeled", class: "number", value: (group) => group.n_labeled, down: true,
       cell: (group) => (group.n_labeled == null ? MISSING : String(group.n_labeled)) },
+    ...(classes.some((group) => group.seeds?.length) ?
+      [{ title: "Seeds", cell: (group) => (group.seeds ?? []).join(", ") }] : []),
     { title: "Parts", class: "wide",
       cell: (group) => el("div", { class: "votes" }, (group.parts ?? []).map((vote) => voteCell(vote, most))) },
   ];

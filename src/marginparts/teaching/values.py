@@ -1,0 +1,99 @@
+"""The teachers: each learns from the labels and from all rows, and answers for all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+
+import numpy as np
+
+from marginparts._types import Array
+from marginparts.labels import UNKNOWN, Labels
+from marginparts.svm.head import fit_head
+from marginparts.teaching.naive_bayes import naive_bayes_values
+from marginparts.teaching.transduction import Codes, least_squares_values, logistic_values
+from marginparts.teaching.views import Views
+
+#: LIBLINEAR draws from one stream of random numbers for all threads.
+_ONE_AT_A_TIME = Lock()
+
+#: How often labels flow along the graph, and how much of a row's comes from its neighbors.
+_FLOWS, _FROM_NEIGHBORS = 50, 0.9
+
+#: ``teacher(views, codes, c)``: decision values (n, c) of all rows, where each class has a label.
+Teacher = Callable[[Views, Codes, int], Array]
+
+
+def _svm(views: Views, codes: Codes, c: int) -> Array:
+    with _ONE_AT_A_TIME:
+        head = fit_head(views.inputs, Labels(np.arange(c), codes), 1.0)
+    values = head.values(views.inputs)
+    return np.hstack([-values, values]) if values.shape[1] == 1 else values
+
+
+def _latent(views: Views, codes: Codes, c: int) -> Array:
+    return logistic_values(views.latent, codes, c, rounds=0)
+
+
+def _least_squares(views: Views, codes: Codes, c: int) -> Array:
+    return least_squares_values(views.latent, codes, c)
+
+
+def _logistic(views: Views, codes: Codes, c: int) -> Array:
+    return logistic_values(views.latent, codes, c)
+
+
+def _spectral(views: Views, codes: Codes, c: int) -> Array:
+    return logistic_values(views.spectral, codes, c, rounds=0)
+
+
+def _spreading(views: Views, codes: Codes, c: int) -> Array:
+    """Let labels flow to neighbors (Zhou et al. 2004); the logarithm of what arrives."""
+    start = (codes[:, None] == np.arange(c)).astype(np.float64)
+    F = start
+    for _ in range(_FLOWS):
+        F = _FROM_NEIGHBORS * (views.graph @ F) + (1 - _FROM_NEIGHBORS) * start
+    shares = F / np.maximum(F.sum(axis=1, keepdims=True), 1e-12)
+    return np.asarray(np.log(shares + 1e-3))
+
+
+def _naive_bayes(views: Views, codes: Codes, c: int) -> Array:
+    labels, rows = Labels(np.arange(c), codes), views.counts
+    (values,) = naive_bayes_values(rows, labels, [rows], weight=0.1, alpha=0.1)
+    return np.hstack([-values, values]) if values.shape[1] == 1 else values
+
+
+_TEACHERS: dict[str, Teacher] = {
+    "svm": _svm, "latent": _latent, "least squares": _least_squares, "logistic": _logistic,
+    "spreading": _spreading, "spectral": _spectral, "naive Bayes": _naive_bayes,
+}  # fmt: skip
+
+
+def teachers_for(views: Views) -> list[str]:
+    """Return the names of the teachers that suit the rows.
+
+    Naive Bayes takes texts alone; classes that are curved, as the spectral one expects, are found
+    among images and sounds.
+    """
+    other = "spectral" if views.sparse else "naive Bayes"
+    return [name for name in _TEACHERS if name != other]
+
+
+def all_values(
+    views: Views, labels: Labels, names: Sequence[str] | None = None
+) -> dict[str, Array]:
+    """Return what every teacher that suits, or those named, says of all rows: values (n, c) each.
+
+    The largest is 0. A class without a labeled row is never predicted.
+    """
+    known = labels.codes != UNKNOWN
+    present = np.unique(labels.codes[known])
+    codes = np.full(len(labels.codes), UNKNOWN)
+    codes[known] = np.searchsorted(present, labels.codes[known])
+    said = {}
+    for name in names or teachers_for(views):
+        own = _TEACHERS[name](views, codes, len(present))
+        values = np.full((len(codes), len(labels.classes)), -np.inf, dtype=np.float32)
+        values[:, present] = own - own.max(axis=1, keepdims=True)
+        said[name] = values
+    return said
