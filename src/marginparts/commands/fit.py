@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import TextColumn
 
@@ -70,31 +70,37 @@ def fit(
     with console.sentences(), console.spoken_warnings():
         from marginparts.app.fitting import fit_file
         from marginparts.app.model_file import save
-        from marginparts.app.readers import read_seeds
 
         _check(class_weight, scoring, backend)
-        model_path = _destination((file, labels, words, stop_words), out, checkpoint)
+        model_path = _destination((file, labels, words, stop_words, seeds), out, checkpoint)
         asked = partial(
-            fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels,
-            words=words, encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words,
-            ngrams=ngrams, weighting=weighting, max_iter=max_iter, backend=backend,
+            fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
+            encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words, ngrams=ngrams,
+            weighting=weighting, max_iter=max_iter, backend=backend, seeds=_seeds(seeds, encoding),
             n_components=_numbers(components, "--components", int, 1, 100_000),
             lam=_numbers(lam, "--lam", float, 0), C=_numbers(cost, "--cost", float, 1e-12),
             class_weight="balanced" if class_weight == "balanced" else None, scoring=scoring,
             random_state=seed, keep_path=path, checkpoint=checkpoint, weight=weight,
-            seeds=None if seeds is None else read_seeds(seeds, encoding),
         )  # fmt: skip
         model, interrupted = _watched(
             asked, f"reading {file.name}", kept=checkpoint is not None, quiet=quiet or as_json
         )
         save(model, model_path)
     _tell(model, model_path, as_json=as_json, quiet=quiet)
-    if checkpoint is not None:
-        _end(checkpoint, model_path, interrupted)
+    _end(checkpoint, model_path, interrupted)
 
 
-def _end(checkpoint: Path, model_path: Path, interrupted: int | None) -> None:
+def _seeds(file: Path | None, encoding: str) -> Any:
+    """Read the words that speak for classes, if a file of them is given."""
+    from marginparts.app.readers import read_seeds
+
+    return None if file is None else read_seeds(file, encoding)
+
+
+def _end(checkpoint: Path | None, model_path: Path, interrupted: int | None) -> None:
     """Remove the checkpoint now that the model is safe; after a signal, say that it stays."""
+    if checkpoint is None:
+        return
     if interrupted is not None:
         console.refuse(
             f"Interrupted: {model_path} is what was found so far, and the same command goes on "

@@ -17,7 +17,7 @@ from marginparts.labels import Labels, check_class_weight
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere
 from marginparts.scores import check_scoring
-from marginparts.seeds import seeds_of
+from marginparts.seeds import Seeds, seeds_of
 from marginparts.selection import (
     C_GRID_UNSCALED,
     DIRECTION_GRID_UNSCALED,
@@ -92,9 +92,7 @@ def fit_classifier(
     _recipe(model, taught=model.pseudo == "teachers")
     X = check_training_data(model, X)
     counted = Counted.of(X, y, sample_weight, type(model).__name__)
-    X, seeds = counted.X, None
-    if model.seeds is not None:
-        seeds = seeds_of(model.seeds, getattr(model, "feature_names_in_", None), X.shape[1])
+    X, seeds = counted.X, _seeds(model, counted.X.shape[1])
     labels = model._check_labels(counted.y, X.shape[0], seeds)
     labels = replace(labels, weights=counted.weights)
     taught = _is_taught(model, labels)
@@ -128,6 +126,13 @@ def fit_classifier(
                 logbook=ready.logbook,
             )  # fmt: skip
         return _fit_best(model, choice, recipe, labels, ready, room)
+
+
+def _seeds(model: NMFAlphaClassifier, d: int) -> Seeds | None:
+    """Return the seeds by column, if there are any."""
+    if model.seeds is None:
+        return None
+    return seeds_of(model.seeds, getattr(model, "feature_names_in_", None), d)
 
 
 def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
