@@ -235,7 +235,8 @@ def test_weights_go_through_a_pipeline(data, routing):
     weights = np.random.default_rng(1).random(len(y))
     svm = LinearSVC(random_state=0).set_fit_request(sample_weight=True)
     svm.set_score_request(sample_weight=True)
-    parts = NMFAlpha(2, max_iter=5, random_state=0)
+    # it takes weights too, and has to say whether it wants them
+    parts = NMFAlpha(2, max_iter=5, random_state=0).set_fit_request(sample_weight=False)
     model = make_pipeline(parts, LabeledOnly(svm)).fit(X, y, sample_weight=weights)
     Z = model[0].transform(X)
     alone = LinearSVC(random_state=0).fit(Z[known], y[known], sample_weight=weights[known])
