@@ -69,7 +69,6 @@ def fit(
     with console.sentences(), console.spoken_warnings():
         from marginparts.app.fitting import fit_file
         from marginparts.app.model_file import save
-        from marginparts.app.readers import read_seeds
 
         _check(class_weight, scoring, backend)
         model_path = _destination(file, out, checkpoint)
@@ -80,8 +79,7 @@ def fit(
             n_components=_numbers(components, "--components", int, 1),
             lam=_numbers(lam, "--lam", float, 0), C=_numbers(cost, "--cost", float, 1e-12),
             class_weight="balanced" if class_weight == "balanced" else None, scoring=scoring,
-            random_state=seed, keep_path=path, checkpoint=checkpoint,
-            seeds=None if seeds is None else read_seeds(seeds, encoding),
+            random_state=seed, keep_path=path, checkpoint=checkpoint, seeds=seeds,
         )  # fmt: skip
         model, interrupted = _watched(
             asked, f"reading {file.name}", kept=checkpoint is not None, quiet=quiet or as_json
