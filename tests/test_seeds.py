@@ -84,8 +84,8 @@ def test_a_seed_in_a_single_row_is_that_rows_label():
     codes, _ = seeds.codes(views.inputs)
     assert_array_equal(np.flatnonzero(codes >= 0), rows)
     assert_array_equal(codes[rows], [0, 1, 2])
-    hints = hints_of(marked, views, None, seeds, 0)
-    assert_array_equal(np.unique(hints[hints >= 0]), [0, 1, 2])
+    hints = hints_of(marked, views, None, seeds, seeds.classes, 0)
+    assert_array_equal(hints.kept, codes)
 
 
 def test_a_given_label_is_never_overridden():
@@ -93,11 +93,13 @@ def test_a_given_label_is_never_overridden():
     wrong[:12] = (Y[:12] + 1) % 3
     labels = Labels(np.arange(3), wrong)
     views = views_of(X, None, 0)
-    hints = hints_of(X, views, None, seeds_of(SEEDS, NAMES, X.shape[1]), 0)
+    seeds = seeds_of(SEEDS, NAMES, X.shape[1])
+    hints = hints_of(X, views, None, seeds, seeds.classes, 0)
     lesson, _ = lessons_of(views, labels, [], hints)
     assert_array_equal(lesson.labels.codes[:12], wrong[:12])
     assert_array_equal(lesson.weights[:12], 1.0)
     assert (lesson.weights[12:] < 1).all()
+    assert lesson.labels.complete.all()  # every row is taught
 
 
 def test_labels_and_seeds_can_name_different_classes():

@@ -18,7 +18,7 @@ from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
 from marginparts.app.preparation import Preparation, PreparationError, as_counted
-from marginparts.app.readers import Layout, SampleSource, open_source, read_all, targets
+from marginparts.app.readers import Layout, SampleSource, open_source, read_all, read_seeds, targets
 from marginparts.checkpoint import Checkpoint
 from marginparts.estimators import NMFAlphaCV
 from marginparts.files.atomic import FileProblemError
@@ -66,9 +66,9 @@ class Options(NamedTuple):
         Of counts.
     weight : str or None
         The column of a table of texts that says how much each of them counts; 0 leaves it out.
-    seeds : dict or None
-        Words that speak for classes, see `NMFAlphaClassifier`; a file of them is read by
-        `marginparts.app.readers.read_seeds`. No label is needed then.
+    seeds : dict, path or None
+        Words that speak for classes, see `NMFAlphaClassifier`, or a file of them (``.csv`` with
+        the columns class, word and maybe strength, or ``.json``). No label is needed then.
     """
 
     n_components: int | Sequence[int] | str = "auto"
@@ -87,7 +87,7 @@ class Options(NamedTuple):
     ngrams: int = 1
     weighting: str = "auto"
     weight: str | None = None
-    seeds: Mapping[str, Any] | None = None
+    seeds: Any = None
 
 
 class Prepared(NamedTuple):
@@ -162,6 +162,8 @@ def fit_file(
     ['cat', 'dog']
     """
     wanted = Options(**options)
+    if isinstance(wanted.seeds, str | os.PathLike):
+        wanted = wanted._replace(seeds=read_seeds(Path(wanted.seeds), encoding))
     preparation.check_weighting(wanted.weighting)
     on_stage("reading")
     source = open_source(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.progress import TextColumn
 
@@ -76,7 +76,7 @@ def fit(
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
             encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words, ngrams=ngrams,
-            weighting=weighting, max_iter=max_iter, backend=backend, seeds=_seeds(seeds, encoding),
+            weighting=weighting, max_iter=max_iter, backend=backend, seeds=seeds,
             n_components=_numbers(components, "--components", int, 1, 100_000),
             lam=_numbers(lam, "--lam", float, 0), C=_numbers(cost, "--cost", float, 1e-12),
             class_weight="balanced" if class_weight == "balanced" else None, scoring=scoring,
@@ -88,13 +88,6 @@ def fit(
         save(model, model_path)
     _tell(model, model_path, as_json=as_json, quiet=quiet)
     _end(checkpoint, model_path, interrupted)
-
-
-def _seeds(file: Path | None, encoding: str) -> Any:
-    """Read the words that speak for classes, if a file of them is given."""
-    from marginparts.app.readers import read_seeds
-
-    return None if file is None else read_seeds(file, encoding)
 
 
 def _end(checkpoint: Path | None, model_path: Path, interrupted: int | None) -> None:

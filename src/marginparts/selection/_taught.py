@@ -101,7 +101,7 @@ class Classroom:
         else:
             hints = None
             if seeds is not None:
-                hints = seeds.places(labels.classes)[hints_of(few, views, weights, seeds, seed)]
+                hints = hints_of(few, views, weights, seeds, labels.classes, seed)
             lesson, without = lessons_of(views, known, hidden, hints)
         return cls(rows, few, weights, views, folds, lesson, without)
 

@@ -20,8 +20,7 @@ from scipy.special import softmax
 from marginparts._types import Array
 from marginparts.labels import UNKNOWN, Labels
 from marginparts.solve.start import thread_pools
-from marginparts.teaching.seeded import seeded_values
-from marginparts.teaching.transduction import Codes
+from marginparts.teaching.seeded import Hints, seeded_values
 from marginparts.teaching.values import all_values
 from marginparts.teaching.views import Views
 
@@ -61,7 +60,7 @@ class Lesson(NamedTuple):
 
 
 def lessons_of(
-    views: Views, labels: Labels, hidden: list[NDArray[np.intp]], hints: Codes | None = None
+    views: Views, labels: Labels, hidden: list[NDArray[np.intp]], hints: Hints | None = None
 ) -> tuple[Lesson, list[Lesson]]:
     """Return what the teachers say with all labels, and without those of each fold.
 
@@ -73,7 +72,7 @@ def lessons_of(
         One label a row, partly known.
     hidden : list of int arrays
         The rows of each fold, whose labels are hidden and predicted.
-    hints : (n,) int array or None
+    hints : Hints or None
         What seeds say (`hints_of`). Some teachers then learn from these as well, beside those who
         do not, and hidden labels tell how much that is worth.
 
@@ -110,12 +109,12 @@ def lessons_of(
     lesson = _combined(whole, labels, hits, sparse=views.sparse)
     if hints is not None:  # every class has a row that is not empty
         codes, full = lesson.labels.codes, np.diff(views.inputs.indptr) > 0
-        lost = (labels.codes == UNKNOWN) & ~np.isin(hints, codes[full])
-        lesson = lesson._replace(labels=Labels(labels.classes, np.where(lost, hints, codes)))
+        lost = (labels.codes == UNKNOWN) & ~np.isin(hints.kept, [UNKNOWN, *codes[full]])
+        lesson = lesson._replace(labels=Labels(labels.classes, np.where(lost, hints.kept, codes)))
     return lesson, without
 
 
-def _answers(views: Views, labels: Labels, hints: Codes | None, *, alone: bool) -> dict[str, Array]:
+def _answers(views: Views, labels: Labels, hints: Hints | None, *, alone: bool) -> dict[str, Array]:
     """Return what the teachers say of all rows: those with labels alone, those with hints too."""
     said = all_values(views, labels) if alone else {}
     return said if hints is None else {**said, **seeded_values(views, labels, hints)}

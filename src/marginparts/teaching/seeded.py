@@ -4,10 +4,13 @@ A seed is often wrong: "space" is no news of rockets in every text. So rows in w
 by its seeds are labeled with it for a while, the seeds are taken out of all rows, and two teachers
 of different kinds learn from the rest and answer for rows that were hidden from them. Where both
 say what the seeds say, which they cannot see, the label stays. From these, with all words, they
-answer for all rows; where both say the same, this is what seeds hint at.
+answer for all rows, and where both say the same they learn from that once more, beside labels where
+there are any.
 """
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,16 +31,42 @@ _FOLDS = 3
 _LEAST = 0.1
 
 
-def hints_of(X: Data, views: Views, weights: Array | None, seeds: Seeds, seed: int) -> Codes:
-    """Return the classes (n,) of the seeds that rows are believed to have, UNKNOWN for the others.
+class Hints(NamedTuple):
+    """What seeds say of n rows.
 
-    X (n, d) are the rows of the views, and weights (d,) those of their columns. Each class has a
-    row.
+    Attributes
+    ----------
+    first : (n,) int array
+        The class whose seeds lead, UNKNOWN where none does.
+    lead : (n,) array
+        By how much.
+    kept : (n,) int array
+        The same where teachers who do not see the seeds agree. Each class has a row.
+    """
+
+    first: Codes
+    lead: Array
+    kept: Codes
+
+
+def hints_of(
+    X: Data,
+    views: Views,
+    weights: Array | None,
+    seeds: Seeds,
+    classes: NDArray[Any],
+    seed: int,
+) -> Hints:
+    """Return what the seeds say of rows; no label enters.
+
+    X (n, d) are the rows of the views, and weights (d,) those of their columns. Classes (c,) are
+    those of the seeds, and maybe others.
     """
     first, lead = seeds.codes(views.inputs)
     for k, name in enumerate(seeds.classes.tolist()):
         if not (first == k).any():
             raise ValueError(f"No sample has the seeds of {name!r} above those of other classes.")
+    first = seeds.places(classes)[first]
     blind = views_of(_without(X, seeds.columns), weights, seed, neighbors=False)
     kept = first.copy()
     rows = np.random.default_rng(seed).permutation(np.flatnonzero(first != UNKNOWN))
@@ -45,15 +74,18 @@ def hints_of(X: Data, views: Views, weights: Array | None, seeds: Seeds, seed: i
         for fold in range(_FOLDS):
             hidden, left = rows[fold::_FOLDS], first.copy()
             left[hidden] = UNKNOWN
-            wrong = _agreed(blind, seeds, left)[hidden] != first[hidden]
+            wrong = _agreed(blind, Labels(classes, left))[hidden] != first[hidden]
             kept[hidden[wrong]] = UNKNOWN
-        return _complete(_agreed(views, seeds, _complete(kept, first, lead)), first, lead)
+    return Hints(first, lead, _complete(kept, first, lead))
 
 
-def seeded_values(views: Views, labels: Labels, hints: Codes) -> dict[str, Array]:
+def seeded_values(views: Views, labels: Labels, hints: Hints) -> dict[str, Array]:
     """Return what two teachers say of all rows who also learn from the hints of seeds."""
-    codes = np.where(labels.codes == UNKNOWN, hints, labels.codes)
-    said = all_values(views, Labels(labels.classes, codes), _two(views))
+    known = labels.codes != UNKNOWN
+    some = Labels(labels.classes, np.where(known, labels.codes, hints.kept))
+    more = _complete(_agreed(views, some), hints.first, hints.lead)
+    most = Labels(labels.classes, np.where(known, labels.codes, more))
+    said = all_values(views, most, _two(views))
     return {f"{name}, seeds": values for name, values in said.items()}
 
 
@@ -62,9 +94,9 @@ def _two(views: Views) -> tuple[str, ...]:
     return ("least squares", "naive Bayes" if views.sparse else "logistic")
 
 
-def _agreed(views: Views, seeds: Seeds, codes: Codes) -> Codes:
+def _agreed(views: Views, labels: Labels) -> Codes:
     """Return what both teachers say of all rows, UNKNOWN where they differ."""
-    said = all_values(views, Labels(seeds.classes, codes), _two(views))
+    said = all_values(views, labels, _two(views))
     a, b = (values.argmax(axis=1) for values in said.values())
     return np.where(a == b, a, UNKNOWN)
 
