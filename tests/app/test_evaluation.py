@@ -20,6 +20,7 @@ def fitted(X, y, **options):
     return compare(X, encode_labels(y), model.choice_, seed=0), model
 
 
+@pytest.mark.wide
 def test_ours_is_what_was_chosen_and_the_rivals_are_scored_on_the_same_folds():
     rng = np.random.default_rng(0)
     truth = np.arange(80) % 2

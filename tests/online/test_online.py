@@ -641,6 +641,7 @@ def test_batches_without_mass_and_empty_rows_are_harmless():
 # --- how good it is
 
 
+@pytest.mark.wide
 def test_one_pass_is_nearly_as_good_as_the_batch_fit():
     data = load_docstrings()
     order = np.random.default_rng(0).permutation(data.data.shape[0])
