@@ -62,6 +62,17 @@ def _are_scores(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     )
 
 
+def _weights_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether there is a number, 0 or larger, for each feature; a list of them will do."""
+    if fields.get("feature_weight") is None:
+        return True
+    try:
+        weights = np.asarray(fields["feature_weight"], dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return weights.shape == (sizes["d"],) and bool(np.all((weights >= 0) & (weights < _INF)))
+
+
 _BACKEND = Value("backend", "str")
 
 _PARTS: Table = (
@@ -82,7 +93,9 @@ _PARTS: Table = (
 )
 
 _MARGINS: Table = (
+    Rule("feature_weight", _weights_fit),
     Field("directions_", ("n", "2m"), least=0, optional=True),
+    Field("sample_weight_", ("n",), least=0, optional=True),
     Field("margin_names_", ("m",), "any", optional=True),
     Field("margin_components_", ("2m", "d"), least=0, optional=True),
     Field("margin_codes_", ("2m", "r"), least=0, optional=True),
