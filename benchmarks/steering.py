@@ -22,7 +22,8 @@ from corpora import DESCRIBED, news_counts, partly_labeled
 from marginparts import margin_directions
 from marginparts.backends.cpu.backend import NumbaBackend
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
-from marginparts.solve.factorize import RunSpec, margin_components
+from marginparts.solve.factorize import margin_components
+from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.scales import Scales
 from records import Table
 

@@ -510,6 +510,8 @@ def test_empty_rows_of_a_class_leave_no_negative_part():
     assert class_start(X, y, 4, random_state=0)[1].min() > 0
     for estimator in (NMFAlpha, SemiSupervisedNMF, ConstrainedNMF):
         assert estimator(4, random_state=0).fit(X, y).components_.min() >= 0
+    weighted = NMFAlpha(6, random_state=0).fit(X, y, sample_weight=np.linspace(1, 2, 40))
+    assert weighted.components_.min() >= 0
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_array
 
 from marginparts._types import Array, Data, Samples, Seed, Targets
 from marginparts.labels import (
-    UNKNOWN,
     BinaryTask,
     ClassWeight,
     Labels,
@@ -32,7 +31,7 @@ from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import row_lengths
 from marginparts.svm.duals import DualProblem, solve_duals
 from marginparts.svm.head import counts_of
-from marginparts.svm.transductive import transductive_weights
+from marginparts.svm.pseudo_labels import pseudo_labels
 from marginparts.validation import check_cost, check_matrix, check_option, check_sum, seed_of
 
 #: Where directions may come from, besides a function of one's own.
@@ -43,9 +42,6 @@ DualSource = Callable[[sp.csr_array, NDArray[np.float64]], Array]
 
 #: Passes of the online learners over the labeled samples.
 _EPOCHS = 10
-
-#: The share of the unlabeled samples of each predicted class that may enter as pseudo-labeled.
-_SUREST = 0.5
 
 
 @dataclass(frozen=True)
@@ -324,7 +320,10 @@ def _duals(
 
 
 def _divisors(S: sp.csr_array, mass: Array, *, by_mass: bool) -> Array:
-    """Return what the columns of S are divided by (2p,), so that all components have mass 1."""
+    """Return what the columns of S are divided by (2p,), so that all components have mass 1.
+
+    They have it together, each as much as the others or by its own mass.
+    """
     XS_mass = S.T @ mass  # the column sums of S.T @ X without forming it
     if by_mass:
         return np.full(S.shape[1], XS_mass.sum())
@@ -391,58 +390,3 @@ def _assemble(kept: list[tuple[BinaryTask, Array]], n: int) -> sp.csr_array:
     S = sp.csr_array(entries, shape=(n, 2 * p))
     S.eliminate_zeros()
     return S
-
-
-def pseudo_labels(
-    seen: sp.csr_array,
-    labels: Labels,
-    how: str,
-    C: float,
-    seed: int,
-    class_weight: ClassWeight = None,
-) -> Labels:
-    """Fill in the labels of the unlabeled rows that a classifier is surest of.
-
-    The surest half of each predicted class (of each side of each label, for multilabel data).
-    """
-    tasks = labels.tasks("ovr")
-    if not any(len(np.unique(task.signs)) == 2 for task in tasks) or labels.complete.all():
-        return labels
-    if how == "tsvm":
-        W = transductive_weights(seen, labels, C, class_weight=class_weight, seed=seed)
-    else:
-        problems = [
-            DualProblem(t.rows, t.signs, C * task_weights(t, labels, class_weight)) for t in tasks
-        ]
-        W = np.stack([s.w for s in solve_duals(seen, problems, tol=1e-3, seed=seed)])
-    return with_surest(labels, np.asarray(seen @ W.T), _SUREST)
-
-
-def with_surest(labels: Labels, values: Array, share: float) -> Labels:
-    """Fill in the unknown labels for which decision values (n, p) are surest.
-
-    A share of each predicted class is filled in (of each side of each label, for multilabel data).
-    Values have one column for two classes, else one a class or label.
-    """
-    codes = labels.codes.copy()
-    if labels.multilabel:
-        answerable = [len(np.unique(task.signs)) == 2 for task in labels.tasks()]
-        for k in np.flatnonzero(answerable):
-            _fill_surest(codes[:, k], values[:, k] > 0, np.abs(values[:, k]), share)
-    elif len(labels.classes) == 2:
-        _fill_surest(codes, values[:, 0] > 0, np.abs(values[:, 0]), share)
-    else:
-        top = np.sort(values, axis=1)[:, -2:]
-        _fill_surest(codes, values.argmax(axis=1), top[:, 1] - top[:, 0], share)
-    return replace(labels, codes=codes)
-
-
-def _fill_surest(
-    codes: NDArray[np.int64], predicted: NDArray[Any], sureness: Array, share: float
-) -> None:
-    """Write the surest predictions of each class into the unknown entries of ``codes``."""
-    unknown = codes == UNKNOWN
-    for k in np.unique(predicted):
-        rows = np.flatnonzero(unknown & (predicted == k))
-        surest = rows[np.argsort(-sureness[rows], kind="stable")]
-        codes[surest[: round(share * len(rows))]] = k

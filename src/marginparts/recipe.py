@@ -20,8 +20,9 @@ from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec
 from marginparts.labels import ClassWeight, Labels, check_class_weight
 from marginparts.rows.base import OutOfCore
-from marginparts.solve.factorize import RunSpec, factorize_path, parts_of
+from marginparts.solve.factorize import factorize_path, parts_of
 from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
+from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.scales import Scales
 from marginparts.validation import check_cost, check_count, check_option
 

@@ -19,7 +19,8 @@ from marginparts.backends import get_backend
 from marginparts.backends.blocked import BlockedBackend
 from marginparts.datasets import load_digits_49
 from marginparts.losses.nmf_alpha import Penalty, Steering
-from marginparts.solve.factorize import RunSpec, factorize
+from marginparts.solve.factorize import factorize
+from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.scales import Scales
 from oracle import BACKENDS, eq_14, eq_15, eq_16, make_case
 

@@ -24,9 +24,10 @@ from marginparts.online import Rows, Stream, StreamSpec
 from marginparts.online._learner import directions_of, learn, signs_of
 from marginparts.online._past import scaled_margins, statistics
 from marginparts.recipe import HeadSpec, MapSpec
-from marginparts.solve.factorize import factorize, parts_of, start_from
+from marginparts.solve.factorize import factorize, parts_of
 from marginparts.solve.loop import minimize
 from marginparts.solve.map import map_rows
+from marginparts.solve.start import start_from
 from marginparts.svm._perceptrons import online_duals
 
 BACKENDS = ["reference", "numba"]

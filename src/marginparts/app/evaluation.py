@@ -19,7 +19,8 @@ from marginparts.labels import ClassWeight, Labels
 from marginparts.rivals.contest import RIVALS, best_setting, hidden_values, scores_of
 from marginparts.selection import C_GRID, DEFAULT, Choice, Setting
 from marginparts.selection.folds import Fold, enough_labels, folds_of
-from marginparts.solve.factorize import factorize, start_from
+from marginparts.solve.factorize import factorize
+from marginparts.solve.start import start_from
 
 #: Costs tried for the SVM on the inputs: with many columns and few labels large ones can win.
 _RAW_COSTS = (*C_GRID, 50.0)

@@ -36,8 +36,9 @@ from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
 from marginparts.rows.dask import as_dask_rows, mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.seeds import Seeds, with_classes
-from marginparts.solve.factorize import RunSpec, parts_of
+from marginparts.solve.factorize import parts_of
 from marginparts.solve.map import gram_root, mixed_codes, projection
+from marginparts.solve.run_spec import RunSpec
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,
@@ -108,6 +109,14 @@ def prepared(
         yield FitInputs(X, seed, logbook)
 
 
+def validated(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Data:
+    """Return X as numbers in memory; the number of features is noted with ``reset``."""
+    with plain_words():
+        return validate_data(
+            estimator, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
+        )
+
+
 def check_data(
     estimator: BaseEstimator, X: Samples | Elsewhere, *, reset: bool
 ) -> Data | Elsewhere:
@@ -117,11 +126,7 @@ def check_data(
     """
     X = as_dask_rows(X) if is_dask(X) else X
     if not isinstance(X, Elsewhere):
-        with plain_words():
-            X = validate_data(
-                estimator, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
-            )
-        return as_nonnegative(X, type(estimator).__name__)
+        return as_nonnegative(validated(estimator, X, reset=reset), type(estimator).__name__)
     if reset:
         estimator.n_features_in_ = X.shape[1]
         vars(estimator).pop("feature_names_in_", None)

@@ -25,7 +25,6 @@ from marginparts.selection import (
     LAM_GRID_SEVERAL,
     LAM_GRID_UNSCALED,
     TAUGHT_DEFAULT,
-    TAUGHT_LAM_DENSE,
     TAUGHT_TRUST,
     CandidateGrid,
     Choice,
@@ -35,7 +34,7 @@ from marginparts.selection import (
     choose_taught,
     usual_ranks,
 )
-from marginparts.solve.factorize import check_init
+from marginparts.solve.start import check_init
 from marginparts.svm.calibration import Calibration, calibrate
 from marginparts.svm.head import Head, fit_head
 from marginparts.svm.thresholds import choose_thresholds
@@ -117,8 +116,8 @@ def fit_classifier(
         room = None
         if taught:
             room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed, seeds)
-            if "lam" not in given and not room.views.sparse:
-                grid = grid._replace(lam=(TAUGHT_LAM_DENSE,))
+            if "lam" not in given:
+                grid = grid._replace(lam=(room.default.lam,))
             choice = choose_taught(room, grid, recipe, comparison, ready.seed, model.callback)
         else:
             choice = choose(

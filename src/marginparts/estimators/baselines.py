@@ -30,10 +30,9 @@ from marginparts.losses.lee2010 import Lee2010Problem
 from marginparts.losses.liu_wu2010 import LiuWu2010Problem
 from marginparts.recipe import MapSpec, RunSpec
 from marginparts.rows.base import Elsewhere
-from marginparts.solve.factorize import check_init, start_from
 from marginparts.solve.loop import Run, minimize
 from marginparts.solve.map import extreme_scale, scaled, tame_rows
-from marginparts.solve.start import uniform_rows
+from marginparts.solve.start import check_init, start_from, uniform_rows
 from marginparts.validation import check_mass, check_nonnegative, check_rank, check_squares
 
 #: Updates of a map that is to end close to its optimum.

@@ -41,15 +41,11 @@ from marginparts.estimators._base import (
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere, OutOfCore
-from marginparts.solve.factorize import (
-    check_init,
-    check_parts,
-    factorize_path,
-    margin_components,
-    parts_of,
-)
+from marginparts.solve.factorize import factorize_path, margin_components, parts_of
 from marginparts.solve.map import map_rows, projection
+from marginparts.solve.run_spec import check_parts
 from marginparts.solve.scales import Scales
+from marginparts.solve.start import check_init
 from marginparts.validation import check_nonnegative, check_rank, check_weights
 
 

@@ -8,24 +8,21 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import DEFAULT_LAM, Array, Data, Samples, Seed, Targets
 from marginparts.backends import Backend
-from marginparts.estimators._base import PartlyLabeledClassifier
+from marginparts.estimators._base import PartlyLabeledClassifier, validated
 from marginparts.labels import Labels
 from marginparts.online import Rows, Stream, StreamSpec, View
 from marginparts.online._classes import declared_classes, labels_of, places_in
 from marginparts.recipe import HeadSpec, MapSpec
 from marginparts.svm.head import Head
 from marginparts.validation import (
-    DTYPES,
     as_nonnegative,
     check_count,
     check_mass,
     check_option,
-    on_the_host,
-    plain_words,
     seed_of,
 )
 
@@ -229,11 +226,7 @@ class OnlineNMFAlphaClassifier(
             )
 
     def _check_data(self, X: Samples, *, reset: bool) -> Data:
-        with plain_words():
-            X = validate_data(
-                self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
-            )
-        return as_nonnegative(X, type(self).__name__)
+        return as_nonnegative(validated(self, X, reset=reset), type(self).__name__)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether the stream has begun; a batch that was refused does not begin it."""

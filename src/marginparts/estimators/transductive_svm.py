@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import validate_data
 
 from marginparts._types import Array, Samples, Seed, Targets
-from marginparts.estimators._base import PartlyLabeledClassifier
+from marginparts.estimators._base import PartlyLabeledClassifier, validated
 from marginparts.labels import ClassWeight, check_class_weight
 from marginparts.svm.transductive import transductive_weights
 from marginparts.validation import (
-    DTYPES,
     check_cost,
     check_positive,
     check_squares,
-    on_the_host,
-    plain_words,
     seed_of,
 )
 
@@ -85,8 +81,7 @@ class TransductiveSVM(PartlyLabeledClassifier):
             The fitted estimator.
         """
         C, tol = check_cost(self.C, "C"), check_positive(self.tol, "tol")
-        with plain_words():
-            X = validate_data(self, on_the_host(X), accept_sparse="csr", dtype=DTYPES)
+        X = validated(self, X, reset=True)
         check_squares(X, type(self).__name__)
         labels = self._check_labels(y, X.shape[0])
         check_class_weight(self.class_weight, labels)
@@ -106,5 +101,5 @@ class TransductiveSVM(PartlyLabeledClassifier):
         return self
 
     def _values(self, X: Samples) -> Array:
-        X = validate_data(self, on_the_host(X), accept_sparse="csr", dtype=DTYPES, reset=False)
+        X = validated(self, X, reset=False)
         return np.asarray(X @ self.coef_.T) + self.intercept_

@@ -20,8 +20,9 @@ from marginparts.datasets import load_paper_data
 from marginparts.directions import DirectionSpec, find_directions
 from marginparts.experiments.protocol import draw_trial
 from marginparts.files.atomic import written_beside
-from marginparts.solve.factorize import factorize, parts_of, start_from
+from marginparts.solve.factorize import factorize, parts_of
 from marginparts.solve.map import map_rows
+from marginparts.solve.start import start_from
 
 #: The data, its preparation, the share of labels and the split of the figure.
 DATA, PREPROCESSING, FRACTION, SPLIT = "mnist", "counts", 0.02, 0

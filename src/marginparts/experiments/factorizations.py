@@ -22,8 +22,9 @@ from marginparts.experiments.climbing import best_of, climb
 from marginparts.experiments.grid import Ranks, SearchGrid, Shares
 from marginparts.experiments.protocol import Codes, Scored, Trial
 from marginparts.experiments.scoring import Board, Parts, Search, score_all
-from marginparts.solve.factorize import factorize, factorize_path, parts_of, start_from
+from marginparts.solve.factorize import factorize, factorize_path, parts_of
 from marginparts.solve.map import gram_root, map_rows
+from marginparts.solve.start import start_from
 
 #: What may be tried for the weight of the labels in NMF-alpha, and with S in its own units.
 LAMS = tuple(float(f"{factor}e{power}") for power in range(-3, 5) for factor in (1, 3))

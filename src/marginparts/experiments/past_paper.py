@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from sklearn.preprocessing import normalize
 
-from marginparts.directions import DirectionSpec, find_directions, with_surest
+from marginparts.directions import DirectionSpec, find_directions
 from marginparts.experiments.factorizations import mapped
 from marginparts.experiments.grid import Ranks, SearchGrid, Shares
 from marginparts.experiments.linear import score_transductive
@@ -22,8 +22,10 @@ from marginparts.experiments.preprocessing import idf_weighting
 from marginparts.experiments.protocol import Codes, Scored, Trial
 from marginparts.experiments.scoring import Board, Parts, Search, score_all
 from marginparts.labels import Labels
-from marginparts.solve.factorize import factorize, factorize_path, start_from
+from marginparts.solve.factorize import factorize, factorize_path
+from marginparts.solve.start import start_from
 from marginparts.svm.head import fit_head
+from marginparts.svm.pseudo_labels import with_surest
 
 #: The share of each predicted class that is taken for labeled, round by round: the first teacher
 #: is a linear SVM on the inputs, the later ones are the rounds before.

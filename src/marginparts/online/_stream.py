@@ -24,9 +24,10 @@ from marginparts.online._past import Past, scaled_margins
 from marginparts.online._rows import Rows
 from marginparts.recipe import HeadSpec, MapSpec
 from marginparts.selection.folds import folds_of
-from marginparts.solve.factorize import parts_of, start_from
+from marginparts.solve.factorize import parts_of
 from marginparts.solve.loop import minimize
 from marginparts.solve.map import extreme_scale, gram_root, map_rows
+from marginparts.solve.start import start_from
 from marginparts.svm.head import Head, fit_head
 from marginparts.validation import check_count, check_nonnegative, check_option, check_positive
 

@@ -19,11 +19,11 @@ from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
 from marginparts.backends import work_of
-from marginparts.directions import with_surest
 from marginparts.labels import Labels
 from marginparts.rivals.label_spreading import find_neighbors, spread_values
 from marginparts.selection.folds import Fold
 from marginparts.svm.head import Head, fit_head
+from marginparts.svm.pseudo_labels import with_surest
 from marginparts.svm.transductive import transductive_weights
 from marginparts.teaching.naive_bayes import naive_bayes_values
 from marginparts.weighting import has_unit_rows, idf_of, weighted_rows

@@ -40,8 +40,8 @@ from marginparts.weighting import usual_weights
 #: What is taken where nothing is said: good on average over the development collections.
 TAUGHT_DEFAULT = Setting(n_components=64, lam=10.0, map_iter=40, normalize=True, C=4.0)
 
-#: lam for dense data, whose samples need more of the parts.
-TAUGHT_LAM_DENSE = 3.0
+#: The same for dense data, whose samples need more of the parts.
+_DENSE_DEFAULT = TAUGHT_DEFAULT._replace(lam=3.0)
 
 #: Where two folds hide as many labels as this, they tell enough.
 _TELLING = 500
@@ -105,6 +105,11 @@ class Classroom:
             lesson, without = lessons_of(views, known, hidden, hints)
         return cls(rows, few, weights, views, folds, lesson, without)
 
+    @property
+    def default(self) -> Setting:
+        """What is taken for these rows where nothing is said."""
+        return TAUGHT_DEFAULT if self.views.sparse else _DENSE_DEFAULT
+
     def directions(
         self, lesson: Lesson, recipe: Recipe, seed: int, whole: Whole | None = None
     ) -> Directions:
@@ -148,7 +153,7 @@ def choose_taught(
     The callback is called with a `Progress`; a true answer ends the trials, and what was tried
     until then decides.
     """
-    fallback = grid.fallback(TAUGHT_DEFAULT)
+    fallback = grid.fallback(room.default)
     alone = all(len(candidates) == 1 for candidates in grid)
     if not room.folds or (alone and not comparison.rehearse):
         return Choice(fallback, {})
@@ -174,7 +179,7 @@ def choose_taught(
         seen = {setting: [own[k] for k in some] for setting, own in scores.items()}
         top = max(seen, key=lambda setting: float(np.mean(seen[setting])))
         at_rank = {s: own for s, own in seen.items() if s.n_components == top.n_components}
-        return best_of(at_rank, TAUGHT_DEFAULT)
+        return best_of(at_rank, room.default)
 
     best = pick(range(len(folds)))
     hidden = room.rows[np.concatenate([fold.hidden for fold in folds])]
@@ -198,16 +203,11 @@ def _answers(
     for cost, rank in product(grid.direction_C, grid.n_components):
         aimed = replace(recipe, directions=replace(recipe.directions, C=cost))
         S = room.directions(lesson, aimed, seed).S
-        for lam, result in recipe.parts(
-            room.X,
-            None,
-            S,
-            rank,
-            grid.lam,
-            seed,
-            weights=lesson.labels.weights,
+        found = recipe.parts(
+            room.X, None, S, rank, grid.lam, seed, weights=lesson.labels.weights,
             callback=trials.watch,
-        ):
+        )  # fmt: skip
+        for lam, result in found:
             if trials.stopped:
                 return
             codes = codes_by_map(

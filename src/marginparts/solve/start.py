@@ -17,11 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from marginparts._types import Array, Data, Seed
+from marginparts._types import Array, Data, Init, Seed
 from marginparts.backends.base import least_entry, tiny
 from marginparts.labels import Labels, encode_labels
 from marginparts.rows.base import Given, OutOfCore, Rows, RowsOnDemand
-from marginparts.validation import check_count, check_mass, check_matrix, seed_of
+from marginparts.validation import (
+    check_count,
+    check_mass,
+    check_matrix,
+    check_option,
+    check_start,
+    seed_of,
+)
 
 NNDSVD = ("nndsvda", "nndsvdar")
 
@@ -239,7 +246,8 @@ def _class_centroids(X: Data, k: int, seed: int, weights: Array | None) -> list[
     if k == 1:
         return [np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()]
     if k < X.shape[0]:  # an empty row says nothing about its class, and would be a centroid
-        X = X[np.flatnonzero(np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() > 0)]
+        full = np.flatnonzero(np.asarray(X.sum(axis=1, dtype=np.float64)).ravel() > 0)
+        X, weights = X[full], None if weights is None else weights[full]
     if k >= X.shape[0]:
         return [np.asarray(X[[i]].sum(axis=0, dtype=np.float64)).ravel() for i in range(X.shape[0])]
     from sklearn.cluster import KMeans
@@ -259,3 +267,29 @@ def _made_by_rows(X: Rows, r: int, make: Callable[[int, int], Array]) -> Any:
     if isinstance(X, OutOfCore):
         return RowsOnDemand((n, r), X.dtype, make)
     return make(0, n).astype(X.dtype)
+
+
+def check_init(init: Init, X: Rows, r: int) -> None:
+    """Refuse a start that is not known or does not fit the data."""
+    if isinstance(init, str):
+        check_option(init, "init", ("auto", "random", *NNDSVD))
+    else:
+        check_start(init, X.shape, r, X.dtype)
+
+
+def start_from(
+    init: Init, X: Rows, r: int, random_state: Seed, labels: Labels | None = None
+) -> tuple[Array, Array]:
+    """Return a start ``(H, V)`` by name, or check the one given.
+
+    ``"auto"`` is `label_start` where there are labels and `random_start` where there are none.
+    """
+    if not isinstance(init, str):
+        return check_start(init, X.shape, r, X.dtype)
+    check_init(init, X, r)
+    seed = seed_of(random_state)
+    if init in NNDSVD:
+        return nndsvd_start(X, r, seed, init)
+    if init == "auto" and labels is not None and labels.labeled.any():
+        return label_start(X, labels, r, seed)
+    return random_start(X, r, seed)

@@ -22,14 +22,15 @@ from marginparts.labels import UNKNOWN, Labels
 from marginparts.solve.start import thread_pools
 from marginparts.svm.head import fit_head
 from marginparts.teaching.lesson import TAUGHT_WEIGHT, Lesson
+from marginparts.teaching.transduction import weighted_ridge
 from marginparts.teaching.views import Views
 
 #: How firmly coefficients are held: of a teacher's own probabilities, of the mean of all teachers.
 _OWN_PULL, _MEAN_PULL = 1.0, 10.0
 
-#: How often labels flow along the graph, how much of a row's comes from its neighbors, and how much
-#: the labels' shares count where little arrives.
-_FLOWS, _FROM_NEIGHBORS, _PRIOR = 50, 0.8, 0.02
+#: How much of a row's labels comes from its neighbors, and how much the labels' shares count where
+#: little arrives.
+_FROM_NEIGHBORS, _PRIOR = 0.8, 0.02
 
 #: Least squares on its own answers: ridge, temperature, first cost and rounds of unlabeled rows.
 _RIDGE, _TEMPERATURE, _FIRST, _ROUNDS = 0.5, 0.1, 0.01, 8
@@ -92,18 +93,14 @@ def _least_squares(views: Views, labels: Labels) -> Array:
     penalty = np.full(A.shape[1], _RIDGE)
     penalty[-1] *= 1e-3  # the intercept is all but free
 
-    def solve(weights: Array, Q: Array) -> Array:
-        gram = A.T @ (weights[:, None] * A)
-        gram[np.diag_indices_from(gram)] += penalty
-        return np.linalg.solve(gram, A.T @ (weights[:, None] * Q))
-
-    B = solve(labeled.astype(np.float64), np.where(known, codes, shares))
+    B = weighted_ridge(A, labeled.astype(np.float64), np.where(known, codes, shares), penalty)
     last = 0.1 * min(1.0, 10 * np.sqrt(labeled.sum() / max(np.sum(~labeled), 1)))
     for level in np.geomspace(_FIRST, 1, _ROUNDS):
         for _ in range(3):
             Q = codes.copy()
             Q[open_rows] = with_shares(A[open_rows] @ B / _TEMPERATURE, shares)
-            B = solve(np.where(labeled, 1.0, level * last), np.where(known, codes, Q))
+            weights = np.where(labeled, 1.0, level * last)
+            B = weighted_ridge(A, weights, np.where(known, codes, Q), penalty)
     return np.asarray(A @ B)
 
 
@@ -111,9 +108,7 @@ def _spreading(views: Views, labels: Labels) -> Array:
     """Let labels flow to neighbors; the log-odds of a label in what arrives."""
     p = len(labels.classes)
     start = np.hstack([labels.codes == 1, labels.codes != UNKNOWN]).astype(np.float64)
-    F = start
-    for _ in range(_FLOWS):
-        F = _FROM_NEIGHBORS * (views.graph @ F) + (1 - _FROM_NEIGHBORS) * start
+    F = views.flowed(start, _FROM_NEIGHBORS)
     given, heard = F[:, :p], F[:, p:]
     prior = _PRIOR * np.median(heard, axis=0) + 1e-9
     odds = (given + prior * label_shares(labels)) / (heard + prior)

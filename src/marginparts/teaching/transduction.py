@@ -91,19 +91,21 @@ def least_squares_values(Z: Array, codes: Codes, c: int, ridge: float = 0.1) -> 
         return np.asarray(A @ np.linalg.solve(A.T @ A + np.diag(penalty), A.T @ Y))
     unlabeled = 0.1 * min(1.0, 10 * np.sqrt(known.sum() / np.sum(~known)))
 
-    def solve(weights: Array, Q: Array) -> Array:
-        gram = A.T @ (weights[:, None] * A)
-        gram[np.diag_indices_from(gram)] += penalty
-        return np.linalg.solve(gram, A.T @ (weights[:, None] * Q))
-
-    B = solve(known.astype(np.float64), Y)
+    B = weighted_ridge(A, known.astype(np.float64), Y, penalty)
     for level in np.geomspace(_FIRST, 1, _ROUNDS):
         for _ in range(3):
             Q = softmax(A @ B / _SHARPNESS, axis=1)
             Q[~known] = balance(Q[~known])
             Q[known] = Y[known]
-            B = solve(np.where(known, 1.0, level * unlabeled), Q)
+            B = weighted_ridge(A, np.where(known, 1.0, level * unlabeled), Q, penalty)
     return np.asarray(A @ B)
+
+
+def weighted_ridge(A: Array, weights: Array, Q: Array, penalty: Array) -> Array:
+    """Return B (q, c) of the least squares fit ``A B`` to Q (n, c), rows weighted, B penalized."""
+    gram = A.T @ (weights[:, None] * A)
+    gram[np.diag_indices_from(gram)] += penalty
+    return np.linalg.solve(gram, A.T @ (weights[:, None] * Q))
 
 
 def logistic_values(

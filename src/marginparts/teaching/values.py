@@ -17,8 +17,8 @@ from marginparts.teaching.views import Views
 #: LIBLINEAR draws from one stream of random numbers for all threads.
 _ONE_AT_A_TIME = Lock()
 
-#: How often labels flow along the graph, and how much of a row's comes from its neighbors.
-_FLOWS, _FROM_NEIGHBORS = 50, 0.9
+#: How much of a row's label comes from its neighbors.
+_FROM_NEIGHBORS = 0.9
 
 #: ``teacher(views, codes, c)``: decision values (n, c) of all rows, where each class has a label.
 Teacher = Callable[[Views, Codes, int], Array]
@@ -49,10 +49,7 @@ def _spectral(views: Views, codes: Codes, c: int) -> Array:
 
 def _spreading(views: Views, codes: Codes, c: int) -> Array:
     """Let labels flow to neighbors (Zhou et al. 2004); the logarithm of what arrives."""
-    start = (codes[:, None] == np.arange(c)).astype(np.float64)
-    F = start
-    for _ in range(_FLOWS):
-        F = _FROM_NEIGHBORS * (views.graph @ F) + (1 - _FROM_NEIGHBORS) * start
+    F = views.flowed((codes[:, None] == np.arange(c)).astype(np.float64), _FROM_NEIGHBORS)
     shares = F / np.maximum(F.sum(axis=1, keepdims=True), 1e-12)
     return np.asarray(np.log(shares + 1e-3))
 

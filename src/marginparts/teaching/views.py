@@ -19,6 +19,9 @@ _DIMENSIONS, _NEAR, _NEIGHBORS = 200, {True: 100, False: 50}, {True: 10, False: 
 #: Leading eigenvectors of the graph, and how fast their weight falls with the eigenvalue.
 _WAVES, _FALL = 50, 0.999
 
+#: How often labels flow along the graph.
+_FLOWS = 50
+
 
 class Views(NamedTuple):
     """All rows in several views.
@@ -50,6 +53,13 @@ class Views(NamedTuple):
     def sparse(self) -> bool:
         """Whether rows have few entries, as texts do."""
         return self.counts is not None
+
+    def flowed(self, start: Array, share: float) -> Array:
+        """Let what rows have (n, c) flow to their neighbors, of which so much comes each time."""
+        F = start
+        for _ in range(_FLOWS):
+            F = share * (self.graph @ F) + (1 - share) * start
+        return F
 
 
 def views_of(X: Data, weights: Array | None, seed: int, *, neighbors: bool = True) -> Views:
