@@ -204,16 +204,26 @@ def test_hidden_labels_have_no_part_in_what_is_said_without_them(texts):
     np.testing.assert_array_equal(one.weights, other.weights)
 
 
-def test_few_labels_are_taught_and_many_are_not():
+def test_few_labels_are_taught_and_all_labels_need_no_teacher():
     digits = load_digits_49()
     few = np.where(np.arange(len(digits.target)) < 20, digits.target, -1)
     model = NMFAlphaClassifier(8, max_iter=20, random_state=0, rehearse=False).fit(digits.data, few)
     assert model.teachers_
     assert model.parts_.output == "mixed"
-    given = {"lam": 3.0, "map_iter": 10, "C": 1.0, "normalize": True, "rehearse": False}
-    full = NMFAlphaClassifier(8, max_iter=10, **given).fit(digits.data, digits.target)
+    full = NMFAlphaClassifier(8, max_iter=10, rehearse=False).fit(digits.data, digits.target)
     assert not full.teachers_
-    assert full.parts_.output == "gram"
+    assert full.parts_.output == "mixed"
+
+
+def test_the_cost_is_chosen_where_labels_can_tell():
+    docs = load_docstrings()
+    rows, y = l2_log(sp.csr_array(docs.data)[:900].astype(float)), docs.target[:900]
+    few = NMFAlphaClassifier(8, max_iter=5, random_state=0).fit(rows, _few(y, 5))
+    many = NMFAlphaClassifier(8, max_iter=5, random_state=0).fit(rows, y)
+    assert len({setting.C for setting in few.selection_}) == 1
+    tried = {setting.C: float(np.mean(own)) for setting, own in many.selection_.items()}
+    assert len(tried) > 1
+    assert tried[many.C_] > max(tried.values()) - 0.02
 
 
 def test_teachers_beat_labels_alone(texts):

@@ -25,7 +25,6 @@ from marginparts.selection import (
     LAM_GRID_SEVERAL,
     LAM_GRID_UNSCALED,
     TAUGHT_DEFAULT,
-    TAUGHT_TRUST,
     CandidateGrid,
     Choice,
     Classroom,
@@ -116,8 +115,7 @@ def fit_classifier(
         room = None
         if taught:
             room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed, seeds)
-            if "lam" not in given:
-                grid = grid._replace(lam=(room.default.lam,))
+            grid = room.left_open(given, grid)
             choice = choose_taught(room, grid, recipe, comparison, ready.seed, model.callback)
         else:
             choice = choose(
@@ -135,17 +133,17 @@ def _seeds(model: NMFAlphaClassifier, d: int) -> Seeds | None:
 
 
 def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
-    """Whether teachers label what is unlabeled: when asked to, or when there are any."""
+    """Whether teachers label what is unlabeled, if anything is: when asked to, or when they can."""
     if model.seeds is not None:
         if model.pseudo not in ("auto", "teachers"):
             raise ValueError(f"seeds speak to teachers, and pseudo={model.pseudo!r} has none.")
-        return not labels.complete.all()
+        return True
     if model.pseudo != "auto":
         return bool(model.pseudo == "teachers")
     seen = min(len(labels.codes), 2 * TEACHABLE)  # all labeled ones and a draw of the others
     if labels.multilabel and seen * len(labels.classes) > _ENTRIES:
         return False
-    return not labels.complete.all() and int(labels.labeled.sum()) <= TEACHABLE
+    return int(labels.labeled.sum()) <= TEACHABLE
 
 
 def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False) -> Recipe:
@@ -160,7 +158,7 @@ def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False)
     elif pseudo == "auto":
         pseudo = None if elsewhere else "svm"
     if output == "auto":
-        output = "mixed" if taught else "gram"
+        output = "mixed" if model.pseudo in ("auto", "teachers") else "gram"
     return Recipe(
         DirectionSpec(
             model.directions, model.multiclass, features, pseudo, scale=model.scale,
@@ -260,7 +258,7 @@ def _fit_best(
         rows, values = choice.held_out
         truth = labels.take(rows)
         if labels.multilabel and model.thresholds is not None:
-            trust = 1.0 if room is None else TAUGHT_TRUST
+            trust = 1.0 if room is None else room.trust
             thresholds = trust * choose_thresholds(values, truth, model.scoring)
             # the hyperplanes are moved by the thresholds, so that a value above 0 is a yes
             head = head._replace(intercept=head.intercept - thresholds)

@@ -24,7 +24,6 @@ from marginparts.selection._choice import (
 from marginparts.selection._race import Comparison, choose
 from marginparts.selection._taught import (
     TAUGHT_DEFAULT,
-    TAUGHT_TRUST,
     Classroom,
     choose_taught,
 )
@@ -41,7 +40,6 @@ __all__ = [
     "MAP_GRID",
     "NORMALIZE_GRID",
     "TAUGHT_DEFAULT",
-    "TAUGHT_TRUST",
     "CandidateGrid",
     "Choice",
     "Classroom",

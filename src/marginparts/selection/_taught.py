@@ -1,13 +1,13 @@
 """Choosing, and judging what is chosen, where teachers label what is unlabeled.
 
 With few labels there is little to choose by: what is left open takes one value that is good on
-average, so as a rule a single candidate is tried. Hidden labels are then predicted to say what the
-model is worth, and for thresholds and probabilities.
+average, and a single candidate is tried. Some hundreds of labels can tell what the last SVM should
+cost. Hidden labels also say what the model is worth, and give thresholds and probabilities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -43,12 +43,13 @@ TAUGHT_DEFAULT = Setting(n_components=64, lam=10.0, map_iter=40, normalize=True,
 #: The same for dense data, whose samples need more of the parts.
 _DENSE_DEFAULT = TAUGHT_DEFAULT._replace(lam=3.0)
 
-#: Where two folds hide as many labels as this, they tell enough.
-_TELLING = 500
+#: Where two folds hide as many labels as this, they tell enough; and the costs of the last SVM that
+#: are then worth a trial.
+_TELLING, _COSTS = 500, (0.25, 1.0, 4.0, 16.0)
 
-#: Of thresholds that are chosen on hidden labels, this share is taken: 0 is where the teachers cut,
-#: and the mean of two guesses is better than either.
-TAUGHT_TRUST = 0.5
+#: Of thresholds that are chosen on few hidden labels, this share is taken: 0 is where the teachers
+#: cut, and the mean of two guesses is better than either.
+_TRUST = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,9 @@ class Classroom:
             enough_labels(known, seed), seed, comparison.n_splits,
             class_weight=recipe.head.class_weight, scoring=comparison.scoring,
         )  # fmt: skip
-        if sum(len(fold.hidden) for fold in folds[:2]) >= _TELLING:
+        if _tell(folds):
             folds = folds[:2]
-        views = views_of(few, weights, seed)
+        views = views_of(few, weights, seed, latent=not known.complete.all())
         hidden = [fold.hidden for fold in folds]
         if known.multilabel:
             lesson, without = lessons_of_several(views, known, hidden)
@@ -109,6 +110,19 @@ class Classroom:
     def default(self) -> Setting:
         """What is taken for these rows where nothing is said."""
         return TAUGHT_DEFAULT if self.views.sparse else _DENSE_DEFAULT
+
+    @property
+    def trust(self) -> float:
+        """How much of a threshold is taken that was chosen on hidden labels."""
+        return 1.0 if _tell(self.folds) else _TRUST
+
+    def left_open(self, given: Collection[str], grid: CandidateGrid) -> CandidateGrid:
+        """Return the candidates with those that suit these rows for what was not given."""
+        if "lam" not in given:
+            grid = grid._replace(lam=(self.default.lam,))
+        if "C" not in given and _tell(self.folds):
+            grid = grid._replace(C=_COSTS)
+        return grid
 
     def directions(
         self, lesson: Lesson, recipe: Recipe, seed: int, whole: Whole | None = None
@@ -138,6 +152,11 @@ class Classroom:
                 Z, lesson.labels, C, normalize=normalize, class_weight=class_weight,
                 weights=lesson.weights,
             )  # fmt: skip
+
+
+def _tell(folds: list[Fold]) -> bool:
+    """Whether two of the folds hide labels enough to tell settings apart."""
+    return sum(len(fold.hidden) for fold in folds[:2]) >= _TELLING
 
 
 def choose_taught(
@@ -185,7 +204,7 @@ def choose_taught(
     hidden = room.rows[np.concatenate([fold.hidden for fold in folds])]
     honest = honest_scores_of(
         folds, pick, lambda setting, k: said[setting][k],
-        thresholds=comparison.thresholds is not None, trust=TAUGHT_TRUST,
+        thresholds=comparison.thresholds is not None, trust=room.trust,
     )  # fmt: skip
     return Choice(best, scores, HeldOut(hidden, np.concatenate(said[best])), honest)
 

@@ -16,8 +16,9 @@ from marginparts.weighting import weighted_rows
 #: a row, for sparse and for dense rows.
 _DIMENSIONS, _NEAR, _NEIGHBORS = 200, {True: 100, False: 50}, {True: 10, False: 7}
 
-#: Leading eigenvectors of the graph, and how fast their weight falls with the eigenvalue.
-_WAVES, _FALL = 50, 0.999
+#: Leading eigenvectors of the graph, how fast their weight falls with the eigenvalue, and what the
+#: latent space counts beside them.
+_WAVES, _FALL, _BESIDE = 50, 0.999, 0.5
 
 #: How often labels flow along the graph.
 _FLOWS = 50
@@ -36,8 +37,8 @@ class Views(NamedTuple):
         Each row and its nearest ones in that space, symmetric, scaled so that the largest
         eigenvalue is 1.
     spectral : (n, q) array
-        The rows by the graph's leading eigenvectors, which vary slowly from a row to its neighbors;
-        again of length 1. Without columns for sparse data.
+        The rows by the graph's leading eigenvectors, which vary slowly from a row to its neighbors,
+        and beside these in the latent space; again of length 1. Without columns for sparse data.
     counts : (n, d) CSR array or None
         The rows in units of their smallest entry, for sparse data: near to counts, however these
         were weighted.
@@ -62,24 +63,32 @@ class Views(NamedTuple):
         return F
 
 
-def views_of(X: Data, weights: Array | None, seed: int, *, neighbors: bool = True) -> Views:
+def views_of(
+    X: Data, weights: Array | None, seed: int, *, latent: bool = True, neighbors: bool = True
+) -> Views:
     """Return the views of trusted rows (n, d) whose columns have weights (d,), None for none.
 
-    Without ``neighbors`` those that need the graph are empty.
+    Without ``neighbors`` those that need the graph are empty, and without ``latent`` all but the
+    inputs and counts are.
     """
     counts = None if weights is None else _in_smallest_units(sp.csr_array(X))
     ones = np.ones(X.shape[1], dtype=X.dtype)
     inputs = sp.csr_array(weighted_rows(sp.csr_array(X), ones if weights is None else weights))
+    n = X.shape[0]
+    nothing, alone = np.empty((n, 0)), sp.csr_array((n, n))
+    if not latent:
+        return Views(inputs, nothing, alone, nothing, counts)
     rank = max(1, min(_DIMENSIONS, min(X.shape) - 1))
     _, _, axes = randomized_svd(inputs, rank, n_iter=4, random_state=seed)
-    latent = np.asarray(inputs @ axes.T, dtype=np.float64)
+    Z = np.asarray(inputs @ axes.T, dtype=np.float64)
     if not neighbors:
-        none = sp.csr_array((len(latent), len(latent)))
-        return Views(inputs, normalize(latent), none, np.empty((len(latent), 0)), counts)
+        return Views(inputs, normalize(Z), alone, nothing, counts)
     sparse = counts is not None
-    graph = _neighbor_graph(normalize(latent[:, : _NEAR[sparse]]), sparse=sparse)
-    spectral = np.empty((len(latent), 0)) if sparse else _by_eigenvectors(graph, seed)
-    return Views(inputs, normalize(latent), graph, spectral, counts)
+    graph = _neighbor_graph(normalize(Z[:, : _NEAR[sparse]]), sparse=sparse)
+    Z, spectral = normalize(Z), nothing
+    if not sparse:
+        spectral = normalize(np.hstack([_by_eigenvectors(graph, seed), _BESIDE * Z]))
+    return Views(inputs, Z, graph, spectral, counts)
 
 
 def _neighbor_graph(Z: Array, *, sparse: bool) -> sp.csr_array:
