@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from marginparts.plots import plot_choice, plot_components, plot_loss, plot_path, top_words
     from marginparts.rows.disk import open_rows
     from marginparts.seeds import seed_columns
+    from marginparts.selection.held_out import PartsChoice, how_many_parts
     from marginparts.solve.factorize import nmf_alpha, nmf_alpha_path
     from marginparts.solve.start import class_start
 
@@ -43,6 +44,7 @@ _HOME = {
     "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
     "OnlineNMFAlphaClassifier": "estimators",
+    "PartsChoice": "selection.held_out",
     "Progress": "_types",
     "Result": "_types",
     "SemiSupervisedNMF": "estimators",
@@ -50,6 +52,7 @@ _HOME = {
     "TransductiveSVM": "estimators",
     "class_start": "solve.start",
     "fit_file": "app.fitting",
+    "how_many_parts": "selection.held_out",
     "load": "app.model_file",
     "margin_directions": "directions",
     "nmf_alpha": "solve.factorize",
@@ -73,6 +76,7 @@ __all__ = [
     "NMFAlphaCV",
     "NMFAlphaClassifier",
     "OnlineNMFAlphaClassifier",
+    "PartsChoice",
     "Progress",
     "Result",
     "SemiSupervisedNMF",
@@ -82,6 +86,7 @@ __all__ = [
     "class_start",
     "datasets",
     "fit_file",
+    "how_many_parts",
     "load",
     "margin_directions",
     "nmf_alpha",

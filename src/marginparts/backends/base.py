@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from marginparts._types import Array, Data, Factor, Matrix, Operator, Step
@@ -28,7 +29,7 @@ class Also(NamedTuple):
 
 
 class Plus(NamedTuple):
-    """A further numerator, ``weight * S @ T`` with S (n, l) sparse and T (l, r)."""
+    """A further numerator, or denominator: ``weight * S @ T`` with S (n, l) sparse, T (l, r)."""
 
     S: Operator
     T: Array
@@ -76,6 +77,14 @@ class Backend(ABC):
         """
         return S
 
+    def pattern(self, S: sp.csr_array) -> Any:
+        """Make a sparse matrix of ones ready, which adds up rows of a factor: ``S @ B``."""
+        return S
+
+    def pattern_of(self, X: Matrix) -> Any:
+        """Return the pattern of the nonzeros of prepared data."""
+        return self.pattern(sp.csr_array(X).astype(bool).astype(np.int8))
+
     def factor(self, A: Array, rows_of: Matrix | None = None) -> Any:
         """Return a copy of a factor (n, r) as the kernels like it best, maybe with zero columns.
 
@@ -102,6 +111,22 @@ class Backend(ABC):
         """
         return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
 
+    def half_step_over(
+        self, X: Matrix, A: Array, B: Array, den: Array, *, under: Plus,
+        weight: Array | None = None, also: Also | None = None, plus: Plus | None = None,
+        out: Array | None = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
+        """`half_step` with ``weight[:, None] * den + under.S @ under.T`` for a denominator.
+
+        ``under.S`` is what `pattern` returns. For backends that `can_shrink`.
+        """
+        numerator = self.numerator(X, A, B, also, plus)
+        return multiplicative_step(A, numerator, full_denominator(den, weight, under), gauge)
+
+    def log_terms(self, X: Matrix, A: Array, B: Array) -> float:
+        """Return ``sum x log(x / a.b) - x``: the divergence less the sum of all a.b."""
+        return self.divergence(X, A, B) - float(self.column_sums(A) @ self.column_sums(B))
+
     def numerator(
         self, X: Matrix, A: Array, B: Array, also: Also | None = None, plus: Plus | None = None
     ) -> Any:
@@ -123,7 +148,7 @@ class Backend(ABC):
         step = step.astype(A.dtype, copy=False)
         return gauged(step, *violation_of(A, numerator, rows * den)) if gauge else Step(step)
 
-    #: Whether factors are arrays, so that steps can be shrunk.
+    #: Whether factors are arrays, so that steps can be shrunk and entries can have denominators.
     can_shrink = True
 
     def shrunk(
@@ -132,8 +157,8 @@ class Backend(ABC):
     ) -> Step:  # fmt: skip
         """Turn a step s of a factor into t with ``l2 t**2 + (u + l1) t = u s``, in its place.
 
-        u is ``weight[:, None] * den``, and l2 a number or one for each row. With the factor
-        ``before`` the step, the violation is told.
+        u is ``weight[:, None] * den``, or ``den`` (n, r) itself, and l2 a number or one for each
+        row. With the factor ``before`` the step, the violation is told.
         """
         u = np.broadcast_to(den if weight is None else weight[:, None] * den, step.shape)
         a, l2 = u * step, np.reshape(l2, (-1, 1))
@@ -247,6 +272,12 @@ def violation_of(A: Array, numerator: Array, denominator: Array) -> tuple[float,
 def gauged(factor: Factor, mass: float, worst: float) -> Step:
     """Return a step with the violations of all rows as a share of their mass; 0 without any."""
     return Step(factor, float(worst / mass) if mass > 0 else 0.0, float(mass))
+
+
+def full_denominator(den: Array, weight: Array | None, under: Plus) -> Array:
+    """Return ``weight[:, None] * den + under`` (n, r)."""
+    rows = den if weight is None else weight[:, None] * den
+    return np.asarray(rows + under.S @ under.T)
 
 
 def multiplicative_step(A: Array, numerator: Array, denominator: Array, gauge: bool) -> Step:

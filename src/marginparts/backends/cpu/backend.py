@@ -108,6 +108,17 @@ class SparseMatrix:
         return out
 
 
+class SparsePattern(SparseMatrix):
+    """A sparse matrix of ones; long sums of rows keep their digits."""
+
+    def __matmul__(self, B: Array) -> Array:
+        r, B = B.shape[1], _in_lines(B)
+        out = _whole_lines((self.shape[0], r), B.dtype)
+        with kernels.threads(self.nnz * B.shape[1], self.tasks):
+            kernels.pattern_matmul(_lines(B), self.tasks, *self.arrays[:2], B, out)
+        return out if out.shape[1] == r else out[:, :r].copy()
+
+
 class NumbaBackend(Backend):
     """Compiled, threaded kernels for CSR and dense data."""
 
@@ -134,6 +145,14 @@ class NumbaBackend(Backend):
     def coefficients(self, S: Data, rows_of: Matrix | None = None) -> SparseMatrix:
         """Wrap a sparse matrix."""
         return SparseMatrix(_with_short_indices(S))
+
+    def pattern(self, S: sp.csr_array) -> SparsePattern:
+        """Wrap a sparse matrix of ones."""
+        return SparsePattern(_with_short_indices(S))
+
+    def pattern_of(self, X: Matrix) -> SparsePattern:
+        """Return the pattern of the nonzeros, in the same arrays."""
+        return SparsePattern(X.csr) if isinstance(X, SparseMatrix) else super().pattern_of(X)
 
     def factor(self, A: Array, rows_of: Matrix | None = None) -> Array:
         """Return a copy of whole cache lines, each at its place in memory."""
@@ -173,6 +192,10 @@ class NumbaBackend(Backend):
 
     def divergence(self, X: Matrix, A: Array, B: Array) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
+        return self.log_terms(X, A, B) + float(self.column_sums(A) @ self.column_sums(B))
+
+    def log_terms(self, X: Matrix, A: Array, B: Array) -> float:
+        """Return ``sum x log(x / a.b) - x``."""
         least = A.dtype.type(least_entry(A.dtype))
         if isinstance(X, SparseMatrix):
             A, B = _in_lines(A), _in_lines(B)
@@ -183,7 +206,7 @@ class NumbaBackend(Backend):
             dense, log_terms = cast(Array, X), kernels.log_terms_block
             blocks = _blocks(*dense.shape)
             terms = sum(log_terms(dense[rows], A[rows] @ B.T, least) for rows in blocks)
-        return float(terms + self.column_sums(A) @ self.column_sums(B))
+        return float(terms)
 
     def half_step(
         self, X: Matrix, A: Array, B: Array, den: Array, *, weight: Array | None = None,
@@ -210,6 +233,29 @@ class NumbaBackend(Backend):
             )  # fmt: skip
         return args.step(gauges)
 
+    def half_step_over(
+        self, X: Matrix, A: Array, B: Array, den: Array, *, under: Plus,
+        weight: Array | None = None, also: Also | None = None, plus: Plus | None = None,
+        out: Array | None = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
+        """`half_step` with ``weight[:, None] * den + under.S @ under.T`` for a denominator."""
+        if not isinstance(X, SparseMatrix):
+            return super().half_step_over(
+                X, A, B, den, under=under, weight=weight, also=also, plus=plus, gauge=gauge
+            )
+        args = _SparsePass(A, B, den, weight, also, plus, out)
+        gauges = np.zeros((len(X.tasks) - 1 if gauge else 0, 2))
+        pointers, places, _ = _sparse(under.S).arrays
+        if places is X.arrays[1] and under.T is B:  # the nonzeros of X: in one go
+            pointers = pointers[:0]
+        known = (pointers, places, _in_lines(under.T))
+        with kernels.threads(X.nnz * args.A.shape[1], X.tasks):
+            kernels.half_step_over(
+                args.lines, X.tasks, *X.arrays, args.A, args.B, args.den, args.weight, args.also,
+                args.plus, known, args.floor, args.out, gauges,
+            )  # fmt: skip
+        return args.step(gauges)
+
     def finish(
         self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False,
         weight: Array | None = None,
@@ -227,7 +273,7 @@ class NumbaBackend(Backend):
         before: Array | None = None,
     ) -> Step:  # fmt: skip
         """Turn a step s of a factor into t with ``l2 t**2 + (u + l1) t = u s``, in its place."""
-        if before is not None:  # seldom, and the violation needs all of it
+        if before is not None or den.ndim == 2:  # seldom, and the violation needs all of it
             return super().shrunk(step, den, weight, l1, l2, before)
         n, dtype = len(step), step.dtype
         weight = np.ones(n) if weight is None else weight

@@ -1,0 +1,74 @@
+"""Data with gaps: the same loss, over the entries that are known.
+
+    loss = sum_{ij known} D(x_ij, (H V')_ij) + lam * D(XS, HS V')
+
+An entry that is not known is 0 in X, so numerators are as they were. In a denominator stands the
+sum of the other factor over the entries that are known, another one for each row. It is a product
+with a sparse matrix of ones, and never a difference: what is left of a part in the known columns
+of a row may be a tiny share of it. ``docs/math.md``, section 20, has the updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from marginparts._types import Array, State, Step
+from marginparts.backends import Plus
+from marginparts.losses.nmf_alpha import NMFAlphaProblem
+
+
+class Side(NamedTuple):
+    """What is known of each row: the sum of B (d, r) over that is ``pattern @ blocks(B)``."""
+
+    pattern: Any  # (n, q), of ones
+    blocks: Callable[[Array], Array]  # of B (d, r): sums (q, r) of some of its rows
+
+    def under(self, B: Array) -> Plus:
+        """Return what is known, as a denominator."""
+        return Plus(self.pattern, self.blocks(B), 1.0)
+
+
+@dataclass
+class GappedProblem(NMFAlphaProblem):
+    """What is constant in a run on data with gaps; a frozen V needs no columns."""
+
+    rows: Side | None = None
+    columns: Side | None = None
+
+    @property
+    def can_sweep(self) -> bool:
+        """A sweep has one denominator for all rows."""
+        return False
+
+    @property
+    def row_weight(self) -> Array:
+        """``lam * s`` (n,): what the margin components have in the row part of eq. 16."""
+        return self.lam * self.s
+
+    def mass(self, B: Array) -> Array:
+        """Return 0: what the data has in a denominator is the part of each row."""
+        return np.zeros(B.shape[1])
+
+    def update(
+        self, state: State, block: str, out: Array | None = None, gauge: bool = False,
+        step: Callable[..., Step] | None = None,
+    ) -> Step:  # fmt: skip
+        """Return the new V or H."""
+        return super().update(state, block, out, gauge, self.backend.half_step_over)
+
+    def _updated(self, state: State, block: str, step: Callable[..., Step]) -> Step:
+        side, B = (self.columns, state["H"]) if block == "V" else (self.rows, state["V"])
+        assert side is not None
+        return super()._updated(state, block, partial(step, under=side.under(B)))
+
+    def data_loss(self, H: Array, V: Array) -> float:
+        """Return the divergence over what is known."""
+        assert self.rows is not None
+        known = self.rows.under(V)
+        fit = np.einsum("ik,ik->", H, known.S @ known.T, dtype=np.float64)
+        return self.backend.log_terms(self.X, H, V) + float(fit)
