@@ -187,13 +187,16 @@ def _all_but(places: sp.csr_array, backend: Backend) -> Side:
     rows, width, first = _rows_of(places), len(columns) + 1, 0
     found: list[tuple[Any, Any]] = []
     while width > 1:
-        with_gaps = np.unique(rows * width + leaves)
-        rows, leaves = np.divmod(with_gaps, width)
         siblings = leaves ^ 1
         whole = siblings < width
-        whole &= ~np.isin(rows * width + siblings, with_gaps, assume_unique=True)
+        # in order: of two siblings with gaps, one follows the other
+        both = (rows[1:] == rows[:-1]) & (leaves[1:] == siblings[:-1])
+        whole[1:] &= ~both
+        whole[:-1] &= ~both
         found.append((rows[whole], first + siblings[whole]))
-        leaves, first, width = leaves >> 1, first + width, (width + 1) // 2
+        once = np.append(~both, True)  # their parent
+        rows, leaves = rows[once[: len(rows)]], leaves[once[: len(rows)]] >> 1
+        first, width = first + width, (width + 1) // 2
     without = np.flatnonzero(np.diff(places.indptr) == 0)
     found.append((without, np.full(len(without), first)))
     filled, blocks = (np.concatenate(part) for part in zip(*found, strict=True))
