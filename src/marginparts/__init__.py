@@ -27,7 +27,14 @@ if TYPE_CHECKING:
         TransductiveSVM,
     )
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
-    from marginparts.plots import plot_choice, plot_components, plot_loss, plot_path, top_words
+    from marginparts.plots import (
+        plot_choice,
+        plot_components,
+        plot_loss,
+        plot_path,
+        plot_ranks,
+        top_words,
+    )
     from marginparts.rows.disk import open_rows
     from marginparts.seeds import seed_columns
     from marginparts.selection.held_out import PartsChoice, how_many_parts
@@ -62,6 +69,7 @@ _HOME = {
     "plot_components": "plots",
     "plot_loss": "plots",
     "plot_path": "plots",
+    "plot_ranks": "plots",
     "save": "app.model_file",
     "seed_columns": "seeds",
     "top_words": "plots",
@@ -96,6 +104,7 @@ __all__ = [
     "plot_components",
     "plot_loss",
     "plot_path",
+    "plot_ranks",
     "save",
     "seed_columns",
     "top_words",

@@ -81,7 +81,7 @@ def test_sparse_data_stays_sparse():
         ({"share": 0.01}, "too few to hide"),
         ({"folds": 11}, "more than all entries"),
         ({"ranks": []}, "no number of parts"),
-        ({"ranks": [0]}, "n_components"),
+        ({"ranks": [0]}, "ranks=0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, what):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +20,7 @@ from marginparts.solve.factorize import factorize
 from marginparts.solve.gaps import Blocks
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.start import random_start
-from marginparts.validation import check_count, check_mass, check_matrix, check_rank, seed_of
+from marginparts.validation import check_count, check_mass, check_matrix, seed_of
 
 #: The share of a fit that is the product of the row's and the column's sums.
 _SHARE = 0.01
@@ -91,9 +92,11 @@ def how_many_parts(
         The share of entries that is hidden, at most one half.
     folds : int
         How often other entries are hidden. Each costs one fit for each number of parts.
-    max_iter, tol, backend, callback
+    max_iter, tol, backend
         As for `nmf_alpha`.
     random_state : int, RandomState, Generator or None
+    callback : callable or None
+        Called with a `Progress` that counts the fits; a true answer ends the fit under way.
 
     Returns
     -------
@@ -111,7 +114,7 @@ def how_many_parts(
     """
     data = check_matrix(X, "how_many_parts")
     check_mass(data, "how_many_parts")
-    tried = np.unique([check_rank(rank, data.shape) for rank in ranks])
+    tried = np.unique([check_count(rank, "ranks") for rank in ranks])
     count, (n, d) = _groups(share, data.shape), data.shape
     if check_count(folds, "folds") > count:
         raise ValueError(f"folds={folds!r} times share={share!r} is more than all entries.")
@@ -121,16 +124,19 @@ def how_many_parts(
     seed = seed_of(random_state)
     rng = np.random.default_rng(seed)
     rows, columns = rng.permutation(n) % count, rng.permutation(d) % count
-    losses = [
-        np.hstack(
-            [
-                _predicted(data, Blocks(rows, columns, fold, count), int(rank), run, seed, callback)
-                for fold in range(folds)
-            ]
-        )
-        for rank in tried
-    ]
-    return PartsChoice(tried, np.array(losses))
+    losses: list[Array] = []
+    for done, (rank, fold) in enumerate(product(tried, range(folds))):
+        heard = None if callback is None else _counted(callback, done, len(tried) * folds)
+        gaps = Blocks(rows, columns, fold, count)
+        losses.append(_predicted(data, gaps, int(rank), run, seed, heard))
+    return PartsChoice(tried, np.reshape(losses, (len(tried), folds * count)))
+
+
+def _counted(callback: Callback, done: int, planned: int) -> Callback:
+    """Return a callback that is told how many fits are done."""
+    return lambda progress: callback(
+        progress._replace(stage="choosing", iteration=done, max_iter=planned)
+    )
 
 
 def _groups(share: float, shape: tuple[int, ...]) -> int:
