@@ -15,7 +15,7 @@ from marginparts.backends import get_backend
 from marginparts.backends.blocked import BlockedBackend
 from marginparts.losses.nmf_alpha import Penalty, Steering
 from marginparts.solve.factorize import factorize
-from marginparts.solve.gaps import Blocks, Listed, Zeros, found_gaps
+from marginparts.solve.gaps import Blocks, Listed, Zeros, found_gaps, problem_with
 from oracle import BACKENDS, KINDS
 
 R = 3
@@ -192,8 +192,39 @@ def test_sums_over_what_is_known_keep_their_digits(seed, d, share):
         for side, K, factor in zip(
             found.sides(backend, None), (~gaps, ~gaps.T), (B, rng.random((20, 2))), strict=True
         ):
-            under = side.under(backend.factor(factor))
-            assert_allclose((under.S @ under.T)[:, :2], K @ factor, rtol=1e-13)
+            assert_allclose(side.sums(backend.factor(factor))[:, :2], K @ factor, rtol=1e-13)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("labeled", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_part_that_lives_in_the_gaps_of_a_row_is_updated_exactly(backend, labeled, dtype):
+    """Few gaps among many columns: there a backend may subtract, and must not in such rows."""
+    rng = np.random.default_rng(0)
+    n, d = 40, 120
+    X, K = rng.random((n, d)) + 0.1, rng.random((n, d)) > 0.02
+    H, V = rng.random((n, R)) + 0.1, rng.random((d, R)) + 0.1
+    V[:, 1] *= 1e-9
+    V[7, 1] = 1.0  # a part that is all but one column, which a third of the rows do not know
+    K[::3, 7] = False
+    H[11, 2], K[11, 5:20] = 1e9, False
+    X, H, V = (A.astype(dtype) for A in (X, H, V))
+    kernels, gaps = get_backend(backend), Listed(sp.csr_array(~K))
+    problem = problem_with(gaps, kernels, sp.csr_array(X * K))
+    S = rng.random((n, 2)).astype(dtype) if labeled else np.zeros((n, 0), dtype)
+    if labeled:
+        problem.S, problem.lam = kernels.coefficients(sp.csr_array(S)), 1e-20
+        problem.XS = kernels.prepare(sp.csr_array(S.T @ X), like=problem.X)
+    state = {"V": kernels.factor(V), "H": kernels.factor(H)}
+    X, H, V, S = (A.astype(np.float64) for A in (X, H, V, S))
+    for block, old, B, data, known in (("V", V, H, X.T, K.T), ("H", H, V, X, K)):
+        found = problem.update(state, block, gauge=True)
+        expected = old * ((known * data / (old @ B.T)) @ B) / (known @ B)
+        assert_allclose(
+            kernels.release(found.factor, R), expected, rtol=1e-4 if dtype == np.float32 else 1e-8
+        )
+        assert 0 <= found.violation <= 1
+        assert_allclose(found.mass, (known * data).sum(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -6,7 +6,7 @@ The functions at the end are what all backends agree on to the last digit.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,11 +29,27 @@ class Also(NamedTuple):
 
 
 class Plus(NamedTuple):
-    """A further numerator, or denominator: ``weight * S @ T`` with S (n, l) sparse, T (l, r)."""
+    """A further numerator, ``weight * S @ T`` with S (n, l) sparse and T (l, r)."""
 
     S: Operator
     T: Array
     weight: float
+
+
+class Known(NamedTuple):
+    """What is known of each row: the sum of B (d, r) over it is ``pattern @ blocks(B)``.
+
+    ``gaps`` (n, d), where they are fewer, are what is not known: what they have of B may be taken
+    from the sum of all, as far as that keeps its digits. Both are what `Backend.pattern` returns.
+    """
+
+    pattern: Any  # (n, q), of ones
+    blocks: Callable[[Array], Array]  # of B (d, r): sums (q, r) of some of its rows
+    gaps: Any = None
+
+    def sums(self, B: Array) -> Array:
+        """Return the sums of B (n, r)."""
+        return np.asarray(self.pattern @ self.blocks(B))
 
 
 class Backend(ABC):
@@ -112,16 +128,16 @@ class Backend(ABC):
         return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
 
     def half_step_over(
-        self, X: Matrix, A: Array, B: Array, den: Array, *, under: Plus,
+        self, X: Matrix, A: Array, B: Array, den: Array, *, known: Known,
         weight: Array | None = None, also: Also | None = None, plus: Plus | None = None,
         out: Array | None = None, gauge: bool = False,
     ) -> Step:  # fmt: skip
-        """`half_step` with ``weight[:, None] * den + under.S @ under.T`` for a denominator.
+        """`half_step` with ``weight[:, None] * den + known.sums(B)`` for a denominator.
 
-        ``under.S`` is what `pattern` returns. For backends that `can_shrink`.
+        For backends that `can_shrink`.
         """
         numerator = self.numerator(X, A, B, also, plus)
-        return multiplicative_step(A, numerator, full_denominator(den, weight, under), gauge)
+        return multiplicative_step(A, numerator, full_denominator(den, weight, known, B), gauge)
 
     def log_terms(self, X: Matrix, A: Array, B: Array) -> float:
         """Return ``sum x log(x / a.b) - x``: the divergence less the sum of all a.b."""
@@ -274,10 +290,9 @@ def gauged(factor: Factor, mass: float, worst: float) -> Step:
     return Step(factor, float(worst / mass) if mass > 0 else 0.0, float(mass))
 
 
-def full_denominator(den: Array, weight: Array | None, under: Plus) -> Array:
-    """Return ``weight[:, None] * den + under`` (n, r)."""
-    rows = den if weight is None else weight[:, None] * den
-    return np.asarray(rows + under.S @ under.T)
+def full_denominator(den: Array, weight: Array | None, known: Known, B: Array) -> Array:
+    """Return ``weight[:, None] * den + known.sums(B)`` (n, r)."""
+    return np.asarray((den if weight is None else weight[:, None] * den) + known.sums(B))
 
 
 def multiplicative_step(A: Array, numerator: Array, denominator: Array, gauge: bool) -> Step:

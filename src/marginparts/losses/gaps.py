@@ -3,9 +3,8 @@
     loss = sum_{ij known} D(x_ij, (H V')_ij) + lam * D(XS, HS V')
 
 An entry that is not known is 0 in X, so numerators are as they were. In a denominator stands the
-sum of the other factor over the entries that are known, another one for each row. It is a product
-with a sparse matrix of ones, and never a difference: what is left of a part in the known columns
-of a row may be a tiny share of it. ``docs/math.md``, section 20, has the updates.
+sum of the other factor over the entries that are known, another one for each row (`Known`).
+``docs/math.md``, section 20, has the updates.
 """
 
 from __future__ import annotations
@@ -13,32 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginparts._types import Array, State, Step
-from marginparts.backends import Plus
+from marginparts.backends import Known
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
-
-
-class Side(NamedTuple):
-    """What is known of each row: the sum of B (d, r) over that is ``pattern @ blocks(B)``."""
-
-    pattern: Any  # (n, q), of ones
-    blocks: Callable[[Array], Array]  # of B (d, r): sums (q, r) of some of its rows
-
-    def under(self, B: Array) -> Plus:
-        """Return what is known, as a denominator."""
-        return Plus(self.pattern, self.blocks(B), 1.0)
 
 
 @dataclass
 class GappedProblem(NMFAlphaProblem):
     """What is constant in a run on data with gaps; a frozen V needs no columns."""
 
-    rows: Side | None = None
-    columns: Side | None = None
+    rows: Known | None = None
+    columns: Known | None = None
 
     @property
     def can_sweep(self) -> bool:
@@ -62,13 +49,11 @@ class GappedProblem(NMFAlphaProblem):
         return super().update(state, block, out, gauge, self.backend.half_step_over)
 
     def _updated(self, state: State, block: str, step: Callable[..., Step]) -> Step:
-        side, B = (self.columns, state["H"]) if block == "V" else (self.rows, state["V"])
-        assert side is not None
-        return super()._updated(state, block, partial(step, under=side.under(B)))
+        known = self.columns if block == "V" else self.rows
+        return super()._updated(state, block, partial(step, known=known))
 
     def data_loss(self, H: Array, V: Array) -> float:
         """Return the divergence over what is known."""
         assert self.rows is not None
-        known = self.rows.under(V)
-        fit = np.einsum("ik,ik->", H, known.S @ known.T, dtype=np.float64)
+        fit = np.einsum("ik,ik->", H, self.rows.sums(V), dtype=np.float64)
         return self.backend.log_terms(self.X, H, V) + float(fit)

@@ -234,6 +234,6 @@ def _penalized(
         return step(X, A, B, den, weight=weight, gauge=gauge, **others)
     before = A.copy() if gauge else None  # the step may be written over it
     new = step(X, A, B, den, weight=weight, **others).factor
-    if (under := others.get("under")) is not None:
-        den, weight = full_denominator(den, weight, under), None
+    if (known := others.get("known")) is not None:
+        den, weight = full_denominator(den, weight, known, B), None
     return backend.shrunk(new, den, weight, l1, penalty.l2, before)

@@ -1,7 +1,7 @@
 """Which entries of the data are known: all but some, those that are not zero, all but blocks.
 
 Each kind says what the loss needs of it: the sums of a factor over what is known of each row, as a
-`Side`, at a cost of what is listed, and by additions alone. Past this module an entry that is not
+`Known`, at a cost of what is listed. Past this module an entry that is not
 known is 0.
 """
 
@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Data, Matrix
-from marginparts.backends import Backend
+from marginparts.backends import Backend, Known
 from marginparts.backends.base import safe_ratio
-from marginparts.losses.gaps import GappedProblem, Side
+from marginparts.losses.gaps import GappedProblem
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 
 #: What may be said of missing values.
@@ -34,7 +34,7 @@ class Gaps(ABC):
         """Return data with zeros in the gaps."""
 
     @abstractmethod
-    def sides(self, backend: Backend, X: Matrix) -> tuple[Side, Side]:
+    def sides(self, backend: Backend, X: Matrix) -> tuple[Known, Known]:
         """Return what is known of each row, and of each column, of prepared data."""
 
     @abstractmethod
@@ -59,7 +59,7 @@ class Listed(Gaps):
         kept = ~np.isin(_rows_of(X) * d + X.indices, rows * d + columns, assume_unique=True)
         return _only(X, kept)
 
-    def sides(self, backend: Backend, X: Matrix) -> tuple[Side, Side]:
+    def sides(self, backend: Backend, X: Matrix) -> tuple[Known, Known]:
         """Return sums over the largest blocks of a binary tree that have no gap."""
         return _all_but(self.places, backend), _all_but(self.places.T.tocsr(), backend)
 
@@ -75,10 +75,10 @@ class Zeros(Gaps):
         """Return the data, in which gaps are zeros."""
         return X
 
-    def sides(self, backend: Backend, X: Matrix) -> tuple[Side, Side]:
+    def sides(self, backend: Backend, X: Matrix) -> tuple[Known, Known]:
         """Return sums over all that is known."""
         patterns = backend.pattern_of(X), backend.pattern_of(X.T)
-        return Side(patterns[0], _itself), Side(patterns[1], _itself)
+        return Known(patterns[0], _itself), Known(patterns[1], _itself)
 
     def of_rows(self, rows: slice) -> Zeros:
         """Return the gaps of some rows."""
@@ -113,7 +113,7 @@ class Blocks(Gaps):
         gaps = (self.rows[_rows_of(X)] + self.columns[X.indices]) % self.count == self.fold
         return _only(X, gaps == hidden)
 
-    def sides(self, backend: Backend, X: Matrix) -> tuple[Side, Side]:
+    def sides(self, backend: Backend, X: Matrix) -> tuple[Known, Known]:
         """Return sums over groups."""
         rows, columns = (
             _pattern(np.arange(len(groups)), groups, (len(groups), self.count))
@@ -122,9 +122,9 @@ class Blocks(Gaps):
         groups = np.arange(self.count)
         apart = sp.csr_array(((groups[:, None] + groups) % self.count != self.fold).astype(np.int8))
 
-        def side(own: sp.csr_array, other: sp.csr_array) -> Side:
+        def side(own: sp.csr_array, other: sp.csr_array) -> Known:
             sums = backend.pattern(other.T.tocsr())
-            return Side(backend.pattern(sp.csr_array(own @ apart)), sums.__matmul__)
+            return Known(backend.pattern(sp.csr_array(own @ apart)), sums.__matmul__)
 
         return side(rows, columns), side(columns, rows)
 
@@ -175,7 +175,7 @@ def _means(X: Data, gaps: NDArray[Any]) -> Array:
     return safe_ratio(sums, known).astype(X.dtype)
 
 
-def _all_but(places: sp.csr_array, backend: Backend) -> Side:
+def _all_but(places: sp.csr_array, backend: Backend) -> Known:
     """Return the side of all entries but the places.
 
     The columns that have gaps, and the sum of all others, are the leaves of a binary tree. What is
@@ -203,7 +203,8 @@ def _all_but(places: sp.csr_array, backend: Backend) -> Side:
     others = np.setdiff1d(np.arange(d), columns)
     rest = backend.pattern(_pattern(np.zeros_like(others), others, (1, d)))
     pattern = backend.pattern(_pattern(filled, blocks, (n, first + 1)))
-    return Side(pattern, partial(_tree, columns, rest, first + 1))
+    gaps = backend.pattern(places) if 2 * places.nnz < pattern.nnz else None
+    return Known(pattern, partial(_tree, columns, rest, first + 1), gaps)
 
 
 def _tree(columns: NDArray[Any], rest: Any, size: int, B: Array) -> Array:

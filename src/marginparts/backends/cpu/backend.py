@@ -21,6 +21,7 @@ from marginparts._types import Array, Data, Matrix, Step
 from marginparts.backends.base import (
     Also,
     Backend,
+    Known,
     Plus,
     gauged,
     inverse_or_zero,
@@ -81,6 +82,10 @@ class SparseMatrix:
         transpose = SparseMatrix(self.csr.T.tocsr())
         transpose.T = self
         return transpose
+
+    def of(self, rows: NDArray[np.intp]) -> SparseMatrix:
+        """Return some of the rows."""
+        return type(self)(self.csr[rows])
 
     def pieces(self, B: Array) -> list[tuple[slice, SparseMatrix]]:
         """Cut the columns so that the rows of B that belong to a piece stay in the cache.
@@ -234,26 +239,42 @@ class NumbaBackend(Backend):
         return args.step(gauges)
 
     def half_step_over(
-        self, X: Matrix, A: Array, B: Array, den: Array, *, under: Plus,
+        self, X: Matrix, A: Array, B: Array, den: Array, *, known: Known,
         weight: Array | None = None, also: Also | None = None, plus: Plus | None = None,
         out: Array | None = None, gauge: bool = False,
     ) -> Step:  # fmt: skip
-        """`half_step` with ``weight[:, None] * den + under.S @ under.T`` for a denominator."""
+        """`half_step` with ``weight[:, None] * den + known.sums(B)`` for a denominator."""
         if not isinstance(X, SparseMatrix):
             return super().half_step_over(
-                X, A, B, den, under=under, weight=weight, also=also, plus=plus, gauge=gauge
+                X, A, B, den, known=known, weight=weight, also=also, plus=plus, gauge=gauge
             )
         args = _SparsePass(A, B, den, weight, also, plus, out)
         gauges = np.zeros((len(X.tasks) - 1 if gauge else 0, 2))
-        pointers, places, _ = _sparse(under.S).arrays
-        if places is X.arrays[1] and under.T is B:  # the nonzeros of X: in one go
+        less, total = known.gaps is not None, np.zeros((1, args.A.shape[1]))
+        if less:
+            total[0, : args.rank] = self.column_sums(B)
+        T = args.B if less else _in_lines(known.blocks(B))
+        pointers, places, _ = _sparse(known.gaps if less else known.pattern).arrays
+        if places is X.arrays[1]:  # the nonzeros of X: in one go
             pointers = pointers[:0]
-        known = (pointers, places, _in_lines(under.T))
+        unsure = np.zeros(len(A) if less else 0, np.bool_)
         with kernels.threads(X.nnz * args.A.shape[1], X.tasks):
             kernels.half_step_over(
                 args.lines, X.tasks, *X.arrays, args.A, args.B, args.den, args.weight, args.also,
-                args.plus, known, args.floor, args.out, gauges,
+                args.plus, (pointers, places, T), total, unsure, args.floor, args.out, gauges,
             )  # fmt: skip
+        if (rows := np.flatnonzero(unsure)).size:  # where a difference has lost its digits
+            few = known._replace(pattern=known.pattern.of(rows), gaps=None)
+            some = None if weight is None else weight[rows]
+            also = also and also._replace(X=_sparse(also.X).of(rows))
+            plus = plus and plus._replace(S=_sparse(plus.S).of(rows))
+            step = self.half_step_over(
+                X.of(rows), args.A[rows], args.B, den, known=few, weight=some, also=also, plus=plus,
+                gauge=gauge,
+            )  # fmt: skip
+            args.out[rows] = step.factor
+            if gauge:
+                gauges[0] += step.mass, step.mass * (step.violation or 0.0)
         return args.step(gauges)
 
     def finish(

@@ -23,6 +23,9 @@ _RUN = 512
 #: Tasks a pass is cut into: many more than cores, so that a slow core gets fewer.
 TASKS = 256
 
+#: The share of a sum that must be left of it for a difference to have its digits.
+_LEFT = 0.01
+
 #: How many nonzeros ahead their rows of the other factor are asked for (measured: 4 to 16 alike).
 AHEAD = 8
 
@@ -82,6 +85,25 @@ def sum_rows(lines, sums, total, lo, hi, indices, B):  # type: ignore[no-untyped
     if hi - lo > _RUN:
         vec.unspill(lines, sums, total)
         total[:] = 0
+
+
+@compiled()
+def take_rows(left, wide, total, lo, hi, indices, B):  # type: ignore[no-untyped-def]
+    """Write the total (1, r) less the rows of B that are named; say whether that loses digits.
+
+    ``wide`` (1, r), in float64, must be 0 and is 0 afterwards.
+    """
+    lost = False
+    for p in range(lo, hi):
+        j = indices[p]
+        for k in range(B.shape[1]):
+            wide[0, k] += B[j, k]
+    for k in range(B.shape[1]):
+        rest = total[0, k] - wide[0, k]
+        lost |= rest < _LEFT * total[0, k]
+        left[0, k] = rest
+        wide[0, k] = 0
+    return lost
 
 
 @compiled(fastmath=IN_ORDER, inline="always")
@@ -188,17 +210,19 @@ def half_step(  # type: ignore[no-untyped-def]
 
 @compiled(fastmath=IN_ORDER, parallel=True)
 def half_step_over(  # type: ignore[no-untyped-def]
-    lines, tasks, indptr, indices, data, A, B, den, weight, also, plus, under, floor, out, gauge
+    lines, tasks, indptr, indices, data, A, B, den, weight, also, plus, known, all_of_B, unsure,
+    floor, out, gauge,
 ):  # fmt: skip
-    """`half_step` with ``weight[:, None] * den + under`` for a denominator.
+    """`half_step` with ``weight[:, None] * den + known`` for a denominator.
 
-    ``under`` is (indptr, indices, T): the rows of T that are added up for each row. An empty
-    ``indptr`` stands for the rows of B at the nonzeros of X.
+    ``known`` is (indptr, indices, T): the rows of T that are added up for each row. An empty
+    ``indptr`` stands for the rows of B at the nonzeros of X. With ``unsure`` (n,) they are taken
+    from ``all_of_B`` (1, r) instead; rows where too little is left are marked, and not written.
     """
     one, least = A.dtype.type(1), np.finfo(A.dtype).tiny
     ptr2, idx2, x2, B2, weight2 = also
     ptr3, idx3, s3, T3, weight3 = plus
-    ptr4, idx4, T4 = under
+    ptr4, idx4, T4 = known
     for t in prange(len(tasks) - 1):
         mode = vec.flush_denormals()
         sums, below = vec.new_sums(lines, A), vec.new_sums(lines, A)
@@ -208,7 +232,13 @@ def half_step_over(  # type: ignore[no-untyped-def]
             vec.clear(lines, sums)
             vec.clear(lines, below)
             lo, hi = indptr[i], indptr[i + 1]
-            if len(ptr4) > 0:
+            if len(unsure) > 0:
+                unsure[i] = take_rows(own, wide, all_of_B, ptr4[i], ptr4[i + 1], idx4, T4)
+                if unsure[i]:
+                    continue
+                vec.read(lines, below, own, 0)
+                sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
+            elif len(ptr4) > 0:
                 sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
                 sum_rows(lines, below, wide, ptr4[i], ptr4[i + 1], idx4, T4)
             else:
