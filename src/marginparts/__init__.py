@@ -27,9 +27,17 @@ if TYPE_CHECKING:
         TransductiveSVM,
     )
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
-    from marginparts.plots import plot_choice, plot_components, plot_loss, plot_path, top_words
+    from marginparts.plots import (
+        plot_choice,
+        plot_components,
+        plot_loss,
+        plot_path,
+        plot_ranks,
+        top_words,
+    )
     from marginparts.rows.disk import open_rows
     from marginparts.seeds import seed_columns
+    from marginparts.selection.held_out import PartsChoice, how_many_parts
     from marginparts.solve.factorize import nmf_alpha, nmf_alpha_path
     from marginparts.solve.start import class_start
 
@@ -43,6 +51,7 @@ _HOME = {
     "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
     "OnlineNMFAlphaClassifier": "estimators",
+    "PartsChoice": "selection.held_out",
     "Progress": "_types",
     "Result": "_types",
     "SemiSupervisedNMF": "estimators",
@@ -50,6 +59,7 @@ _HOME = {
     "TransductiveSVM": "estimators",
     "class_start": "solve.start",
     "fit_file": "app.fitting",
+    "how_many_parts": "selection.held_out",
     "load": "app.model_file",
     "margin_directions": "directions",
     "nmf_alpha": "solve.factorize",
@@ -59,6 +69,7 @@ _HOME = {
     "plot_components": "plots",
     "plot_loss": "plots",
     "plot_path": "plots",
+    "plot_ranks": "plots",
     "save": "app.model_file",
     "seed_columns": "seeds",
     "top_words": "plots",
@@ -73,6 +84,7 @@ __all__ = [
     "NMFAlphaCV",
     "NMFAlphaClassifier",
     "OnlineNMFAlphaClassifier",
+    "PartsChoice",
     "Progress",
     "Result",
     "SemiSupervisedNMF",
@@ -82,6 +94,7 @@ __all__ = [
     "class_start",
     "datasets",
     "fit_file",
+    "how_many_parts",
     "load",
     "margin_directions",
     "nmf_alpha",
@@ -91,6 +104,7 @@ __all__ = [
     "plot_components",
     "plot_loss",
     "plot_path",
+    "plot_ranks",
     "save",
     "seed_columns",
     "top_words",

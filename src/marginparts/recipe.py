@@ -21,6 +21,7 @@ from marginparts.directions import DirectionSpec
 from marginparts.labels import ClassWeight, Labels, check_class_weight
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.factorize import factorize_path, parts_of
+from marginparts.solve.gaps import Gaps
 from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.scales import Scales
@@ -104,12 +105,14 @@ class Recipe:
         seed: int,
         *,
         weights: Array | None = None,
+        gaps: Gaps | None = None,
         callback: Callback | None = None,
         logbook: Logbook | None = None,
     ) -> Iterator[tuple[float, Result]]:
         """Factorize trusted data (n, d) with directions S (n, 2p), for each of some weights.
 
-        The labels are for the start; ``weights`` (n,) say how much each row counts. The largest
+        The labels are for the start; ``weights`` (n,) say how much each row counts; what is in
+        ``gaps`` of X is not known, and counts for the start and S alone. The largest
         weight of the margin components comes first; each starts afresh, so what comes of it does
         not depend on the others. See `factorize_path` for the rest.
         """
@@ -119,7 +122,7 @@ class Recipe:
         found = factorize_path(
             scales.data(X), scales.start(H, V), S=scales.margins(S), lams=lams, solver=run.solver,
             max_iter=run.max_iter, warm_iter=None, tol=run.tol, backend=run.backend,
-            callback=callback, logbook=logbook, steering=run.steering(X.shape, scales),
+            callback=callback, logbook=logbook, steering=run.steering(X.shape, scales, gaps),
         )  # fmt: skip
         return ((lam, scales.back(result)) for lam, result in found)
 

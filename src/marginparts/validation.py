@@ -48,7 +48,8 @@ def plain_words() -> Iterator[None]:
             raise
         raise ValueError(
             "Input X contains NaN, a value that is missing; set it to 0 where nothing was counted, "
-            "fill it with sklearn.impute.SimpleImputer, or drop its row."
+            'leave it out with NMFAlpha(missing="nan"), fill it with '
+            "sklearn.impute.SimpleImputer, or drop its row."
         ) from None
 
 
@@ -86,7 +87,7 @@ def is_dask(X: object) -> bool:
 def as_nonnegative(X: Data, whom: str) -> Data:
     """Check the sign of numeric data, and bring sparse data into canonical form."""
     entries: Any = X.data if sp.issparse(X) else X
-    if entries.min(initial=0) < 0:
+    if np.fmin.reduce(entries, axis=None, initial=0) < 0:  # a NaN is missing, not negative
         raise ValueError(
             f"Negative values in data passed to {whom}; every entry of X must be 0 or larger, so "
             "shift, clip or rescale it first."
@@ -126,6 +127,8 @@ def check_sum(X: Data, whom: str) -> float:
     """Return the sum of X, which must be finite."""
     with np.errstate(over="ignore"):
         total = float(X.sum(dtype=np.float64))
+        if np.isnan(total):  # what is missing was allowed to be
+            total = float(np.nansum(X.data if sp.issparse(X) else X, dtype=np.float64))
     if not np.isfinite(total):
         raise ValueError(
             f"The entries of X passed to {whom} are too large to be summed; divide X by its "

@@ -498,6 +498,20 @@ def test_the_table_of_next_fits_a_terminal(fitted, monkeypatch):
     assert max(map(len, run("topics", model).stdout.splitlines())) <= 80
 
 
+def test_ranks_are_those_of_the_function(tmp_path):
+    file = write_table(tmp_path / "a.csv")
+    asked = "ranks", file, "--text", "body", "--components", "1,2,3", "--max-df", "0.9"
+    counts = COUNTS[:, np.argsort(COLUMNS)]
+    found = marginparts.how_many_parts(counts, (1, 2, 3), random_state=0)
+    told = json.loads(run(*asked, "--json").stdout)
+    assert [told["best"], told["least"]] == [found.best, found.least]
+    assert_allclose([each["divergence"] for each in told["tried"]], found.mean)
+    assert "*" in run(*asked).stdout
+    np.save(tmp_path / "few.npy", np.ones((20, 4)))
+    assert "too few to hide" in refused("ranks", tmp_path / "few.npy")
+    assert "commas" in refused(*asked[:4], "--components", "two")
+
+
 def test_topics_name_every_label(fitted):
     _, model = fitted
     said = run("topics", model).stdout

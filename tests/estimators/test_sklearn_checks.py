@@ -42,6 +42,7 @@ estimators = pytest.mark.parametrize(
     "estimator",
     [
         *(pytest.param(e, id=type(e).__name__) for e in QUICK),
+        pytest.param(NMFAlpha(missing="nan", **LITTLE), id="NMFAlpha-nan"),
         *(pytest.param(e, id=f"{type(e).__name__}()", marks=pytest.mark.wide) for e in AS_MADE),
     ],
 )

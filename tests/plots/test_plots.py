@@ -10,12 +10,14 @@ from marginparts import (
     NMFAlpha,
     NMFAlphaClassifier,
     NMFAlphaCV,
+    PartsChoice,
     SemiSupervisedNMF,
     TransductiveSVM,
     plot_choice,
     plot_components,
     plot_loss,
     plot_path,
+    plot_ranks,
     top_words,
 )
 from marginparts.datasets import load_digits_49
@@ -181,3 +183,11 @@ def test_what_has_no_parts_cannot_be_drawn():
     svm = TransductiveSVM(random_state=0).fit(DIGITS.data, Y)
     with pytest.raises(TypeError, match="no parts"):
         plot_components(svm)
+
+
+def test_ranks_are_drawn_with_a_ring_around_the_chosen_one():
+    found = PartsChoice(np.array([2, 4, 8]), np.array([[3.0, 3.1], [1.0, 1.2], [1.1, 1.4]]))
+    (axis,) = plot_ranks(found).axes
+    assert_allclose(axis.lines[0].get_xydata(), np.transpose([found.ranks, found.mean]))
+    ring = axis.collections[-1].get_offsets()
+    assert_allclose(ring, [[4, 1.1]])

@@ -183,6 +183,12 @@ def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prep
         weights = weights[weights > 0]
     y, class_names = targets(batch.labels, source, options.seeds or ())
     on_stage("preparing")
+    how, X = matrix_of(batch, source, options)
+    return Prepared(X, y, class_names, how, source.layout, source.path.name, weights)
+
+
+def matrix_of(batch: Batch, source: SampleSource, options: Options) -> tuple[Preparation, Data]:
+    """Make a matrix of samples, and say how."""
     how: Preparation
     if source.layout.kind == "text":
         stop_words = preparation.stop_words_from(options.stop_words)
@@ -197,7 +203,7 @@ def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prep
         raise FileProblemError(
             f"All entries of {source.path} are zero; there is nothing to learn from."
         )
-    return Prepared(X, y, class_names, how, source.layout, source.path.name, weights)
+    return how, X
 
 
 def _weights(columns: dict[str, list[Any]], name: str, source: SampleSource) -> Array:

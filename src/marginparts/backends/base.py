@@ -6,11 +6,12 @@ The functions at the end are what all backends agree on to the last digit.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from marginparts._types import Array, Data, Factor, Matrix, Operator, Step
@@ -33,6 +34,22 @@ class Plus(NamedTuple):
     S: Operator
     T: Array
     weight: float
+
+
+class Known(NamedTuple):
+    """What is known of each row: the sum of B (d, r) over it is ``pattern @ blocks(B)``.
+
+    ``gaps`` (n, d), where they are fewer, are what is not known: what they have of B may be taken
+    from the sum of all, as far as that keeps its digits. Both are what `Backend.pattern` returns.
+    """
+
+    pattern: Any  # (n, q), of ones
+    blocks: Callable[[Array], Array]  # of B (d, r): sums (q, r) of some of its rows
+    gaps: Any = None
+
+    def sums(self, B: Array) -> Array:
+        """Return the sums of B (n, r)."""
+        return np.asarray(self.pattern @ self.blocks(B))
 
 
 class Backend(ABC):
@@ -76,6 +93,14 @@ class Backend(ABC):
         """
         return S
 
+    def pattern(self, S: sp.csr_array) -> Any:
+        """Make a sparse matrix of ones ready, which adds up rows of a factor: ``S @ B``."""
+        return S
+
+    def pattern_of(self, X: Matrix) -> Any:
+        """Return the pattern of the nonzeros of prepared data."""
+        return self.pattern(sp.csr_array(X).astype(bool).astype(np.int8))
+
     def factor(self, A: Array, rows_of: Matrix | None = None) -> Any:
         """Return a copy of a factor (n, r) as the kernels like it best, maybe with zero columns.
 
@@ -102,6 +127,22 @@ class Backend(ABC):
         """
         return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
 
+    def half_step_over(
+        self, X: Matrix, A: Array, B: Array, den: Array, *, known: Known,
+        weight: Array | None = None, also: Also | None = None, plus: Plus | None = None,
+        out: Array | None = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
+        """`half_step` with ``weight[:, None] * den + known.sums(B)`` for a denominator.
+
+        For backends that `can_shrink`.
+        """
+        numerator = self.numerator(X, A, B, also, plus)
+        return multiplicative_step(A, numerator, full_denominator(den, weight, known, B), gauge)
+
+    def log_terms(self, X: Matrix, A: Array, B: Array) -> float:
+        """Return ``sum x log(x / a.b) - x``: the divergence less the sum of all a.b."""
+        return self.divergence(X, A, B) - float(self.column_sums(A) @ self.column_sums(B))
+
     def numerator(
         self, X: Matrix, A: Array, B: Array, also: Also | None = None, plus: Plus | None = None
     ) -> Any:
@@ -123,7 +164,7 @@ class Backend(ABC):
         step = step.astype(A.dtype, copy=False)
         return gauged(step, *violation_of(A, numerator, rows * den)) if gauge else Step(step)
 
-    #: Whether factors are arrays, so that steps can be shrunk.
+    #: Whether factors are arrays, so that steps can be shrunk and entries can have denominators.
     can_shrink = True
 
     def shrunk(
@@ -132,8 +173,8 @@ class Backend(ABC):
     ) -> Step:  # fmt: skip
         """Turn a step s of a factor into t with ``l2 t**2 + (u + l1) t = u s``, in its place.
 
-        u is ``weight[:, None] * den``, and l2 a number or one for each row. With the factor
-        ``before`` the step, the violation is told.
+        u is ``weight[:, None] * den``, or ``den`` (n, r) itself, and l2 a number or one for each
+        row. With the factor ``before`` the step, the violation is told.
         """
         u = np.broadcast_to(den if weight is None else weight[:, None] * den, step.shape)
         a, l2 = u * step, np.reshape(l2, (-1, 1))
@@ -247,6 +288,11 @@ def violation_of(A: Array, numerator: Array, denominator: Array) -> tuple[float,
 def gauged(factor: Factor, mass: float, worst: float) -> Step:
     """Return a step with the violations of all rows as a share of their mass; 0 without any."""
     return Step(factor, float(worst / mass) if mass > 0 else 0.0, float(mass))
+
+
+def full_denominator(den: Array, weight: Array | None, known: Known, B: Array) -> Array:
+    """Return ``weight[:, None] * den + known.sums(B)`` (n, r)."""
+    return np.asarray((den if weight is None else weight[:, None] * den) + known.sums(B))
 
 
 def multiplicative_step(A: Array, numerator: Array, denominator: Array, gauge: bool) -> Step:

@@ -1,13 +1,14 @@
 """The options of ``marginparts fit``."""
 
 import csv
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from marginparts.commands._console import option
+from marginparts.commands._console import option, refuse
 
 
 def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -110,3 +111,20 @@ NGrams = Annotated[int, _texts("--ngrams", "N", "Also use runs of up to N words.
 Weighting = Annotated[
     str, _texts("--weighting", "NAME", f"How counts are weighted: {_WEIGHTINGS}.")
 ]
+
+
+def numbers(
+    text: str, name: str, kind: Callable[[str], float], least: float, most: float = 1e30
+) -> tuple[float, ...] | str:
+    """Return "auto", or one number or several."""
+    if text == "auto":
+        return text
+    try:
+        values = tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        what = "whole numbers" if kind is int else "numbers"
+        how = f"give 'auto', or {what} with commas between"
+        refuse(f"{name} {text!r} is not understood: {how}.")
+    if not all(least <= value <= most for value in values):
+        refuse(f"{name} has a value that cannot be used; it is between {least:g} and {most:g}.")
+    return values

@@ -14,6 +14,7 @@ from rich.progress import TextColumn
 
 from marginparts.commands import _console as console
 from marginparts.commands import _fit_options as options
+from marginparts.commands._fit_options import numbers
 from marginparts.files.atomic import FileProblemError, check_destination
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def fit(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
             encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words, ngrams=ngrams,
             weighting=weighting, max_iter=max_iter, backend=backend, seeds=seeds,
-            n_components=_numbers(components, "--components", int, 1, 100_000),
-            lam=_numbers(lam, "--lam", float, 0), C=_numbers(cost, "--cost", float, 1e-12),
+            n_components=numbers(components, "--components", int, 1, 100_000),
+            lam=numbers(lam, "--lam", float, 0), C=numbers(cost, "--cost", float, 1e-12),
             class_weight="balanced" if class_weight == "balanced" else None, scoring=scoring,
             random_state=seed, keep_path=path, checkpoint=checkpoint, weight=weight,
         )  # fmt: skip
@@ -128,25 +129,6 @@ def _destination(
         console.refuse_same(source, path)
     check_destination(path)
     return path
-
-
-def _numbers(
-    text: str, name: str, kind: Callable[[str], float], least: float, most: float = 1e30
-) -> tuple[float, ...] | str:
-    """Return "auto", or one number or several."""
-    if text == "auto":
-        return text
-    try:
-        values = tuple(kind(part) for part in text.split(","))
-    except ValueError:
-        what = "whole numbers" if kind is int else "numbers"
-        how = f"give 'auto', or {what} with commas between"
-        console.refuse(f"{name} {text!r} is not understood: {how}.")
-    if not all(least <= value <= most for value in values):
-        console.refuse(
-            f"{name} has a value that cannot be used; it is between {least:g} and {most:g}."
-        )
-    return values
 
 
 def _check(class_weight: str | None, scoring: str | None, backend: str) -> None:

@@ -111,10 +111,12 @@ def prepared(
 
 def validated(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Data:
     """Return X as numbers in memory; the number of features is noted with ``reset``."""
+    finite = "allow-nan" if getattr(estimator, "missing", None) == "nan" else True
     with plain_words():
         return validate_data(
-            estimator, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset
-        )
+            estimator, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset,
+            ensure_all_finite=finite,
+        )  # fmt: skip
 
 
 def check_data(

@@ -42,6 +42,7 @@ from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_l
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import factorize_path, margin_components, parts_of
+from marginparts.solve.gaps import found_gaps
 from marginparts.solve.map import map_rows, projection
 from marginparts.solve.run_spec import check_parts
 from marginparts.solve.scales import Scales
@@ -92,6 +93,11 @@ class NMFAlpha(PartsTransformer):
     allowed : (n_components, d) array of bool or None
         Where a part may have anything at all; elsewhere it starts, and stays, at 0. The same is
         said of it.
+    missing : {None, "nan", "zeros"}
+        What is not known, and left out of the loss: nothing, NaN (in sparse data those that are
+        stored), or zeros, as in ratings. `inverse_transform` fills it. ``"cd"`` is ``"mue"`` then;
+        for X in memory. The classifiers that give the directions see the mean of what is known of
+        a column in the place of NaN; there are no labels with ``"zeros"``.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any (`class_start`), else at random. A
         given one, say the parts of another fit, is gone on from.
@@ -188,6 +194,7 @@ class NMFAlpha(PartsTransformer):
         l1_ratio: float = 0.0,
         fixed: ArrayLike | None = None,
         allowed: ArrayLike | None = None,
+        missing: str | None = None,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
@@ -215,6 +222,7 @@ class NMFAlpha(PartsTransformer):
         self.l1_ratio = l1_ratio
         self.fixed = fixed
         self.allowed = allowed
+        self.missing = missing
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -264,6 +272,7 @@ class NMFAlpha(PartsTransformer):
         if labels is not None:
             check_class_weight(self.class_weight, labels)
             labels = replace(labels, weights=weights)
+        self._check_missing(X, labels)
         # the backend in use is compared in any case
         no_matter = ("backend", "map_iter", "output")
         told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
@@ -280,6 +289,23 @@ class NMFAlpha(PartsTransformer):
         if rows is not None:
             self._spread_over(rows, n)
         return self
+
+    def _check_missing(self, X: Data | Elsewhere, labels: Labels | None) -> None:
+        """Refuse what does not go with data of which not all is known."""
+        if self.missing is None:
+            return
+        if isinstance(X, Elsewhere):
+            raise ValueError("missing needs X in memory, and not rows on disk or on a cluster.")
+        if self.output in ("projection", "mixed"):
+            raise ValueError(
+                f"output={self.output!r} needs whole rows; with missing={self.missing!r} use "
+                '"gram" or "coefficients".'
+            )
+        if self.missing == "zeros" and labels is not None and labels.labeled.any():
+            raise ValueError(
+                'The classifiers behind the directions need whole rows, and missing="zeros" leaves '
+                'too little of them; fit without y, or use missing="nan".'
+            )
 
     def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
         """Let what is known of each row speak of all rows; those of weight 0 took no part."""
@@ -299,6 +325,7 @@ class NMFAlpha(PartsTransformer):
             RunSpec(
                 self.init, self.solver, self.max_iter, self.tol, self.backend, self.feature_weight,
                 self.alpha_W, self.alpha_H, self.l1_ratio, self.fixed, self.allowed,
+                self.missing,
             ),
             MapSpec(self.map_iter, self.output),
         )  # fmt: skip
@@ -324,13 +351,14 @@ class NMFAlpha(PartsTransformer):
         than 0.
         """
         self.n_features_in_ = X.shape[1]
+        X, gaps = found_gaps(X, recipe.run.missing)
         if found is None and labels is not None:
             found = find_directions(X, labels, recipe.directions, seed)
         self.directions_ = None if found is None else found.S
         self.sample_weight_ = weights
         ((_, result),) = recipe.parts(
             X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
-            weights=weights, callback=self.callback, logbook=logbook,
+            weights=weights, gaps=gaps, callback=self.callback, logbook=logbook,
         )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result, recipe.run.fixed)
@@ -411,19 +439,28 @@ class NMFAlpha(PartsTransformer):
             rows = np.flatnonzero(weights)
             X, S, weights = X[rows], S[rows], weights[rows]
         H, V = self._coefficients(X), self.components_.T.astype(X.dtype)
+        X, gaps = found_gaps(X, run.missing)
         scales = Scales.of(X, weights, run.feature_weight)
         start = scales.start(np.ascontiguousarray(H), np.ascontiguousarray(V))
         steps = factorize_path(
             scales.data(X), start, S=scales.margins(S), lams=lams, solver=self.solver,
             max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=callback,
-            steering=run.steering(X.shape, scales),
+            steering=run.steering(X.shape, scales, gaps),
         )  # fmt: skip
         found = (PathStep(lam, parts_of(scales.back(result).V, run.fixed)) for lam, result in steps)
         return sorted(found, key=lambda step: step.lam)
 
     def _coefficients(self, X: Data) -> Array:
         X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()
+        X, gaps = found_gaps(X, self.missing)
+        if gaps is not None:
+            X = gaps.known(X)
         if self.feature_weight is not None:
             scales = Scales.of(X, None, np.asarray(self.feature_weight))
             X, V = scales.data(X), scales.start(V, V)[1]
-        return map_rows(X, V, self.map_iter, self.backend)
+        return map_rows(X, V, self.map_iter, self.backend, gaps)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "nan"
+        return tags

@@ -18,6 +18,7 @@ import numpy as np
 
 from marginparts._types import Array, Matrix, Operator, Problem, State, Step
 from marginparts.backends import Also, Backend, Plus
+from marginparts.backends.base import full_denominator
 
 
 class Penalty(NamedTuple):
@@ -42,7 +43,7 @@ class Penalty(NamedTuple):
 
 
 class Steering(NamedTuple):
-    """What is asked of the factors: penalties, and columns of V that keep their value.
+    """What is asked of a run: penalties, columns of V that keep their value, gaps left out.
 
     With ``masked`` zeros of V stay zeros. Sweeps bring zeros back, so there are none then.
     """
@@ -51,6 +52,7 @@ class Steering(NamedTuple):
     V: Penalty = Penalty()
     fixed: int = 0
     masked: bool = False
+    gaps: Any = None  # of `solve.gaps`
 
     def charge(self, backend: Backend, H: Array, V: Array) -> float:
         """Return what the penalties add to the loss."""
@@ -69,7 +71,8 @@ class Steering(NamedTuple):
     @property
     def is_straight(self) -> bool:
         """Whether nothing is asked."""
-        return self.H.is_none and self.V.is_none and not self.fixed and not self.masked
+        free = self.H.is_none and self.V.is_none and not self.fixed and not self.masked
+        return free and self.gaps is None
 
     def needs_shrinking(self, supervised: bool) -> bool:
         """Whether denominators alone cannot carry the penalties."""
@@ -166,15 +169,19 @@ class NMFAlphaProblem(Problem):
         X, V, H, sums = self.X, state["V"], state["H"], self.backend.column_sums
         if self.S is None or self.XS is None or not self.supervised:
             if block == "V":
-                return step(X.T, V, H, sums(H))  # eq. 3
-            return step(X, H, V, sums(V))  # eq. 4
+                return step(X.T, V, H, self.mass(H))  # eq. 3
+            return step(X, H, V, self.mass(V))  # eq. 4
         HS = self.margin_codes(H)
         if block == "V":
-            den = sums(H) + self.lam * sums(HS)
+            den = self.mass(H) + self.lam * sums(HS)
             return step(X.T, V, H, den, also=Also(self.XS.T, HS, self.lam))  # eq. 15
         T = self.backend.ratio_matmul(self.XS, HS, V)
         plus = Plus(self.S, T, self.lam)
         return step(X, H, V, sums(V), weight=self.row_weight, plus=plus)  # eq. 16
+
+    def mass(self, B: Array) -> Array:
+        """Return the sums (r,) of a factor: what the data has in a denominator."""
+        return self.backend.column_sums(B)
 
     def sweep(
         self, state: State, block: str, out: Array | None = None, gauge: bool = False,
@@ -201,10 +208,14 @@ class NMFAlphaProblem(Problem):
     def loss(self, state: State) -> float:
         """Return ``D(X, H V') + lam * D(XS, HS V')`` (eq. 14)."""
         V, H = state["V"], state["H"]
-        loss = self.backend.divergence(self.X, H, V)  # eq. 2
+        loss = self.data_loss(H, V)  # eq. 2
         if self.XS is not None and self.supervised:
             loss += self.lam * self.backend.divergence(self.XS, self.margin_codes(H), V)
         return loss + self.steering.charge(self.backend, H, V)
+
+    def data_loss(self, H: Array, V: Array) -> float:
+        """Return ``D(X, H V')``."""
+        return self.backend.divergence(self.X, H, V)
 
 
 def _penalized(
@@ -223,4 +234,6 @@ def _penalized(
         return step(X, A, B, den, weight=weight, gauge=gauge, **others)
     before = A.copy() if gauge else None  # the step may be written over it
     new = step(X, A, B, den, weight=weight, **others).factor
+    if (known := others.get("known")) is not None:
+        den, weight = full_denominator(den, weight, known, B), None
     return backend.shrunk(new, den, weight, l1, penalty.l2, before)

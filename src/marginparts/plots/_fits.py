@@ -14,6 +14,8 @@ from marginparts.selection import standard_error
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from marginparts.selection.held_out import PartsChoice
+
 
 @drawing
 def plot_loss(estimator: Fitted) -> Figure:
@@ -35,6 +37,34 @@ def plot_loss(estimator: Fitted) -> Figure:
     axis.set_xlabel("iteration")
     axis.set_ylabel("loss")
     axis.set_title(str(parts.stop_), loc="left", color="0.4")
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+@drawing
+def plot_ranks(found: PartsChoice) -> Figure:
+    """Draw how well hidden entries are predicted against the number of parts.
+
+    Parameters
+    ----------
+    found : PartsChoice
+        What `how_many_parts` returned.
+
+    Returns
+    -------
+    Figure
+        Bars are standard errors of the distance from the best; a ring marks what was chosen.
+    """
+    figure = new_figure(0.7 * WIDTH, 2.4)
+    axis = figure.add_subplot()
+    axis.errorbar(found.ranks, found.mean, found.error, color=BLUE, linewidth=1.2, marker=".")
+    chosen = found.ranks == found.best
+    axis.scatter(
+        found.ranks[chosen], found.mean[chosen], s=90, facecolors="none", edgecolors="black",
+        zorder=4,
+    )  # fmt: skip
+    axis.set_xlabel("parts")
+    axis.set_ylabel("divergence of a hidden entry")
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 

@@ -17,6 +17,7 @@ from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.losses.nmf_alpha import STRAIGHT, NMFAlphaProblem, Steering
 from marginparts.rows.base import Elsewhere, Given, OutOfCore, Rows, at_hand
 from marginparts.rows.dask import as_dask_rows
+from marginparts.solve.gaps import problem_with
 from marginparts.solve.loop import Keeper, Run, minimize
 from marginparts.solve.map import extreme_balance, extreme_scale, scaled
 from marginparts.solve.run_spec import RunSpec
@@ -216,7 +217,8 @@ def factorize_path(
     if scale != 1:
         X, V = scaled(X, scale), V * X.dtype.type(1 / scale)
     kernels = kernels_for(X, V.shape[1], backend)
-    problem = NMFAlphaProblem(kernels, X=kernels.prepare(X))
+    known = X if steering.gaps is None else steering.gaps.known(X)
+    problem = problem_with(steering.gaps, kernels, known)
     XS = None
     if S is not None and S.shape[1] > 0:
         XS = margin_components(S, X)
@@ -226,7 +228,7 @@ def factorize_path(
     if balance != 1:
         H, V = H * H.dtype.type(1 / balance), V * V.dtype.type(balance)
     fixed = V[:, : steering.fixed]
-    H, V = filled_start(X, H, V)
+    H, V = filled_start(known, H, V)
     if not steering.is_straight:
         problem.steering = steering.scaled(balance, scale / balance, scale)
         check_steering(problem, X)

@@ -19,6 +19,7 @@ from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums, inverse_or_zero, safe_ratio
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import Rows
+from marginparts.solve.gaps import Gaps, problem_with
 from marginparts.solve.loop import WARM_UP, minimize
 
 #: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
@@ -31,7 +32,10 @@ _DEPENDENT = 1e-10
 _EXTREME = 30
 
 
-def map_rows(X: Data, V: Array, n_iter: int | None, backend: str | Backend = "auto") -> Array:
+def map_rows(
+    X: Data, V: Array, n_iter: int | None, backend: str | Backend = "auto",
+    gaps: Gaps | None = None,
+) -> Array:  # fmt: skip
     """Solve for H with V frozen: eq. 4 from a flat start, a fixed number of times.
 
     Each row of H depends on its own row of X alone.
@@ -43,17 +47,20 @@ def map_rows(X: Data, V: Array, n_iter: int | None, backend: str | Backend = "au
     n_iter : int or None
         None goes on to the optimum, by coordinate descent where the backend has it.
     backend : str
+    gaps : Gaps or None
+        Entries that are not known, 0 in X.
 
     Returns
     -------
     H : (n, r)
     """
-    return map_rows_each(X, V, [n_iter], backend)[0]
+    return map_rows_each(X, V, [n_iter], backend, gaps)[0]
 
 
 def map_rows_each(
-    X: Data, V: Array, counts: Sequence[int | None], backend: str | Backend = "auto"
-) -> list[Array]:
+    X: Data, V: Array, counts: Sequence[int | None], backend: str | Backend = "auto",
+    gaps: Gaps | None = None,
+) -> list[Array]:  # fmt: skip
     """`map_rows` for increasing numbers of updates, each going on from the one before."""
     n, r = X.shape[0], V.shape[1]
     kernels = get_backend(backend, work_of(X, r))
@@ -65,7 +72,8 @@ def map_rows_each(
     step = max(1, _CHUNK // r)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        problem = NMFAlphaProblem(kernels, X=kernels.prepare(X[rows]), sweeps=50, settled=3e-4)
+        known = None if gaps is None else gaps.of_rows(rows)
+        problem = problem_with(known, kernels, X[rows], sweeps=50, settled=3e-4)
         replayed = kernels.adapted(problem)
         H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0), rows_of=problem.X)
         done = 0

@@ -14,6 +14,7 @@ from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.labels import Labels
 from marginparts.losses.nmf_alpha import Penalty, Steering
 from marginparts.rows.base import Rows
+from marginparts.solve.gaps import MISSING, Gaps
 from marginparts.solve.loop import SOLVERS
 from marginparts.solve.scales import Scales
 from marginparts.solve.start import start_from
@@ -35,6 +36,7 @@ class RunSpec:
     l1_ratio: float = 0.0
     fixed: Any = None
     allowed: Any = None
+    missing: str | None = None
 
     def __post_init__(self) -> None:
         check_nonnegative(self.alpha_W, "alpha_W")
@@ -45,6 +47,8 @@ class RunSpec:
         check_count(self.max_iter, "max_iter")
         check_nonnegative(self.tol, "tol")
         check_option(self.solver, "solver", SOLVERS)
+        if self.missing is not None:
+            check_option(self.missing, "missing", MISSING)
         get_backend(self.backend)
         if self.feature_weight is not None:
             given = check_weights(self.feature_weight, "feature_weight")
@@ -74,7 +78,9 @@ class RunSpec:
             V[:, k:] *= self.allowed.T[:, k:]
         return H, V
 
-    def steering(self, shape: tuple[int, int], scales: Scales) -> Steering:
+    def steering(
+        self, shape: tuple[int, int], scales: Scales, gaps: Gaps | None = None
+    ) -> Steering:
         """Return the penalties of scaled factors: rows count by their weights, columns too."""
         alphas = self.alpha_W, self.alpha_W if self.alpha_H == "same" else self.alpha_H
         sizes = [n if own is None else own.sum() for n, own in zip(shape, scales, strict=True)]
@@ -82,7 +88,7 @@ class RunSpec:
             Penalty(self.l1_ratio * float(alpha) * float(size), self._squares(alpha, size, own))
             for alpha, size, own in zip(alphas, reversed(sizes), scales, strict=True)
         )
-        return Steering(H, V, self.n_fixed, self.allowed is not None)
+        return Steering(H, V, self.n_fixed, self.allowed is not None, gaps)
 
     def _squares(self, alpha: Any, size: Any, own: Array | None) -> Any:
         """Return the weight of squares: of each row, where they are those of a scaled factor."""

@@ -21,6 +21,7 @@ from marginparts._types import Array, Data, Matrix, Step
 from marginparts.backends.base import (
     Also,
     Backend,
+    Known,
     Plus,
     gauged,
     inverse_or_zero,
@@ -82,6 +83,10 @@ class SparseMatrix:
         transpose.T = self
         return transpose
 
+    def of(self, rows: NDArray[np.intp]) -> SparseMatrix:
+        """Return some of the rows."""
+        return type(self)(self.csr[rows])
+
     def pieces(self, B: Array) -> list[tuple[slice, SparseMatrix]]:
         """Cut the columns so that the rows of B that belong to a piece stay in the cache.
 
@@ -106,6 +111,17 @@ class SparseMatrix:
         with kernels.threads(self.nnz * B.shape[1], self.tasks):
             kernels.matmul(_lines(B), self.tasks, *self.arrays, B, out)
         return out
+
+
+class SparsePattern(SparseMatrix):
+    """A sparse matrix of ones; long sums of rows keep their digits."""
+
+    def __matmul__(self, B: Array) -> Array:
+        r, B = B.shape[1], _in_lines(B)
+        out = _whole_lines((self.shape[0], r), B.dtype)
+        with kernels.threads(self.nnz * B.shape[1], self.tasks):
+            kernels.pattern_matmul(_lines(B), self.tasks, *self.arrays[:2], B, out)
+        return out if out.shape[1] == r else out[:, :r].copy()
 
 
 class NumbaBackend(Backend):
@@ -134,6 +150,14 @@ class NumbaBackend(Backend):
     def coefficients(self, S: Data, rows_of: Matrix | None = None) -> SparseMatrix:
         """Wrap a sparse matrix."""
         return SparseMatrix(_with_short_indices(S))
+
+    def pattern(self, S: sp.csr_array) -> SparsePattern:
+        """Wrap a sparse matrix of ones."""
+        return SparsePattern(_with_short_indices(S))
+
+    def pattern_of(self, X: Matrix) -> SparsePattern:
+        """Return the pattern of the nonzeros, in the same arrays."""
+        return SparsePattern(X.csr) if isinstance(X, SparseMatrix) else super().pattern_of(X)
 
     def factor(self, A: Array, rows_of: Matrix | None = None) -> Array:
         """Return a copy of whole cache lines, each at its place in memory."""
@@ -173,6 +197,10 @@ class NumbaBackend(Backend):
 
     def divergence(self, X: Matrix, A: Array, B: Array) -> float:
         """Return ``sum x log(x / a.b) - x + a.b`` (eq. 2)."""
+        return self.log_terms(X, A, B) + float(self.column_sums(A) @ self.column_sums(B))
+
+    def log_terms(self, X: Matrix, A: Array, B: Array) -> float:
+        """Return ``sum x log(x / a.b) - x``."""
         least = A.dtype.type(least_entry(A.dtype))
         if isinstance(X, SparseMatrix):
             A, B = _in_lines(A), _in_lines(B)
@@ -183,7 +211,7 @@ class NumbaBackend(Backend):
             dense, log_terms = cast(Array, X), kernels.log_terms_block
             blocks = _blocks(*dense.shape)
             terms = sum(log_terms(dense[rows], A[rows] @ B.T, least) for rows in blocks)
-        return float(terms + self.column_sums(A) @ self.column_sums(B))
+        return float(terms)
 
     def half_step(
         self, X: Matrix, A: Array, B: Array, den: Array, *, weight: Array | None = None,
@@ -210,6 +238,45 @@ class NumbaBackend(Backend):
             )  # fmt: skip
         return args.step(gauges)
 
+    def half_step_over(
+        self, X: Matrix, A: Array, B: Array, den: Array, *, known: Known,
+        weight: Array | None = None, also: Also | None = None, plus: Plus | None = None,
+        out: Array | None = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
+        """`half_step` with ``weight[:, None] * den + known.sums(B)`` for a denominator."""
+        if not isinstance(X, SparseMatrix):
+            return super().half_step_over(
+                X, A, B, den, known=known, weight=weight, also=also, plus=plus, gauge=gauge
+            )
+        args = _SparsePass(A, B, den, weight, also, plus, out)
+        gauges = np.zeros((len(X.tasks) - 1 if gauge else 0, 2))
+        less, total = known.gaps is not None, np.zeros((1, args.A.shape[1]))
+        if less:
+            total[0, : args.rank] = self.column_sums(B)
+        T = args.B if less else _in_lines(known.blocks(B))
+        pointers, places, _ = _sparse(known.gaps if less else known.pattern).arrays
+        if places is X.arrays[1]:  # the nonzeros of X: in one go
+            pointers = pointers[:0]
+        unsure = np.zeros(len(A) if less else 0, np.bool_)
+        with kernels.threads(X.nnz * args.A.shape[1], X.tasks):
+            kernels.half_step_over(
+                args.lines, X.tasks, *X.arrays, args.A, args.B, args.den, args.weight, args.also,
+                args.plus, (pointers, places, T), total, unsure, args.floor, args.out, gauges,
+            )  # fmt: skip
+        if (rows := np.flatnonzero(unsure)).size:  # where a difference has lost its digits
+            few = known._replace(pattern=known.pattern.of(rows), gaps=None)
+            some = None if weight is None else weight[rows]
+            also = also and also._replace(X=_sparse(also.X).of(rows))
+            plus = plus and plus._replace(S=_sparse(plus.S).of(rows))
+            step = self.half_step_over(
+                X.of(rows), args.A[rows], args.B, den, known=few, weight=some, also=also, plus=plus,
+                gauge=gauge,
+            )  # fmt: skip
+            args.out[rows] = step.factor
+            if gauge:
+                gauges[0] += step.mass, step.mass * (step.violation or 0.0)
+        return args.step(gauges)
+
     def finish(
         self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False,
         weight: Array | None = None,
@@ -227,7 +294,7 @@ class NumbaBackend(Backend):
         before: Array | None = None,
     ) -> Step:  # fmt: skip
         """Turn a step s of a factor into t with ``l2 t**2 + (u + l1) t = u s``, in its place."""
-        if before is not None:  # seldom, and the violation needs all of it
+        if before is not None or den.ndim == 2:  # seldom, and the violation needs all of it
             return super().shrunk(step, den, weight, l1, l2, before)
         n, dtype = len(step), step.dtype
         weight = np.ones(n) if weight is None else weight

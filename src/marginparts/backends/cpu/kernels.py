@@ -23,6 +23,9 @@ _RUN = 512
 #: Tasks a pass is cut into: many more than cores, so that a slow core gets fewer.
 TASKS = 256
 
+#: The share of a sum that must be left of it for a difference to have its digits.
+_LEFT = 0.01
+
 #: How many nonzeros ahead their rows of the other factor are asked for (measured: 4 to 16 alike).
 AHEAD = 8
 
@@ -67,6 +70,72 @@ def sum_plus(lines, sums, lo, hi, indices, data, T, weight):  # type: ignore[no-
     """Add ``weight * S[i] @ T`` to sums, S[i] a sparse row."""
     for p in range(lo, hi):
         vec.add_scaled(lines, sums, weight * data[p], T, indices[p])
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def sum_rows(lines, sums, total, lo, hi, indices, B):  # type: ignore[no-untyped-def]
+    """Add the rows of B that are named to sums; ``total`` is that of `sum_ratios`."""
+    one, last = B.dtype.type(1), len(indices) - 1
+    for start in range(lo, hi, _RUN):
+        for p in range(start, min(start + _RUN, hi)):
+            vec.prefetch(lines, B, indices[min(p + AHEAD, last)])
+            vec.add_scaled(lines, sums, one, B, indices[p])
+        if start + _RUN < hi:
+            vec.spill(lines, sums, total)
+    if hi - lo > _RUN:
+        vec.unspill(lines, sums, total)
+        total[:] = 0
+
+
+@compiled()
+def take_rows(left, wide, total, lo, hi, indices, B):  # type: ignore[no-untyped-def]
+    """Write the total (1, r) less the rows of B that are named; say whether that loses digits.
+
+    ``wide`` (1, r), in float64, must be 0 and is 0 afterwards.
+    """
+    lost = False
+    for p in range(lo, hi):
+        j = indices[p]
+        for k in range(B.shape[1]):
+            wide[0, k] += B[j, k]
+    for k in range(B.shape[1]):
+        rest = total[0, k] - wide[0, k]
+        lost |= rest < _LEFT * total[0, k]
+        left[0, k] = rest
+        wide[0, k] = 0
+    return lost
+
+
+@compiled(fastmath=IN_ORDER, inline="always")
+def sum_both(lines, sums, below, total, wide, lo, hi, indices, data, A, i, B, floor):  # type: ignore[no-untyped-def]
+    """`sum_ratios` and `sum_rows` of the same nonzeros in one go, with a total for each."""
+    one, last = B.dtype.type(1), len(indices) - 1
+    for start in range(lo, hi, _RUN):
+        for p in range(start, min(start + _RUN, hi)):
+            vec.prefetch(lines, B, indices[min(p + AHEAD, last)])
+            j = indices[p]
+            fitted = vec.dot(lines, A, i, B, j)
+            vec.add_scaled(lines, below, one, B, j)
+            if fitted > floor:
+                vec.add_scaled(lines, sums, data[p] / fitted, B, j)
+        if start + _RUN < hi:
+            vec.spill(lines, sums, total)
+            vec.spill(lines, below, wide)
+    if hi - lo > _RUN:
+        vec.unspill(lines, sums, total)
+        vec.unspill(lines, below, wide)
+        total[:], wide[:] = 0, 0
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def pattern_matmul(lines, tasks, indptr, indices, B, out):  # type: ignore[no-untyped-def]
+    """Write ``X @ B`` to ``out`` (n, r) for an X of ones."""
+    for t in prange(len(tasks) - 1):
+        sums, total = vec.new_sums(lines, B), np.zeros((1, B.shape[1]))
+        for i in range(tasks[t], tasks[t + 1]):
+            vec.clear(lines, sums)
+            sum_rows(lines, sums, total, indptr[i], indptr[i + 1], indices, B)
+            vec.write(lines, sums, out, i)
 
 
 @compiled(fastmath=IN_ORDER, parallel=True)
@@ -136,6 +205,59 @@ def half_step(  # type: ignore[no-untyped-def]
                 gauge[t, 0] += mass
                 gauge[t, 1] += worst
             vec.write_step(lines, sums, A, i, inverse, one / w, out)
+        vec.restore_mode(mode)
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def half_step_over(  # type: ignore[no-untyped-def]
+    lines, tasks, indptr, indices, data, A, B, den, weight, also, plus, known, all_of_B, unsure,
+    floor, out, gauge,
+):  # fmt: skip
+    """`half_step` with ``weight[:, None] * den + known`` for a denominator.
+
+    ``known`` is (indptr, indices, T): the rows of T that are added up for each row. An empty
+    ``indptr`` stands for the rows of B at the nonzeros of X. With ``unsure`` (n,) they are taken
+    from ``all_of_B`` (1, r) instead; rows where too little is left are marked, and not written.
+    """
+    one, least = A.dtype.type(1), np.finfo(A.dtype).tiny
+    ptr2, idx2, x2, B2, weight2 = also
+    ptr3, idx3, s3, T3, weight3 = plus
+    ptr4, idx4, T4 = known
+    for t in prange(len(tasks) - 1):
+        mode = vec.flush_denormals()
+        sums, below = vec.new_sums(lines, A), vec.new_sums(lines, A)
+        total, wide = np.zeros(den.shape), np.zeros(den.shape)
+        own, inverse = np.zeros_like(den), np.zeros_like(den)
+        for i in range(tasks[t], tasks[t + 1]):
+            vec.clear(lines, sums)
+            vec.clear(lines, below)
+            lo, hi = indptr[i], indptr[i + 1]
+            if len(unsure) > 0:
+                unsure[i] = take_rows(own, wide, all_of_B, ptr4[i], ptr4[i + 1], idx4, T4)
+                if unsure[i]:
+                    continue
+                vec.read(lines, below, own, 0)
+                sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
+            elif len(ptr4) > 0:
+                sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
+                sum_rows(lines, below, wide, ptr4[i], ptr4[i + 1], idx4, T4)
+            else:
+                sum_both(lines, sums, below, total, wide, lo, hi, indices, data, A, i, B, floor)
+            if len(ptr2) > 0:
+                lo, hi = ptr2[i], ptr2[i + 1]
+                sum_near_ratios(lines, sums, lo, hi, idx2, x2, A, i, B2, weight2, floor)
+            if len(ptr3) > 0:
+                sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
+            vec.write(lines, below, own, 0)
+            w = one if len(weight) == 0 else weight[i]
+            for k in range(den.shape[1]):
+                own[0, k] += w * den[0, k]
+                inverse[0, k] = one / own[0, k] if own[0, k] >= least else 0
+            if len(gauge) > 0:
+                mass, worst = vec.violation(lines, sums, A, i, own, one)
+                gauge[t, 0] += mass
+                gauge[t, 1] += worst
+            vec.write_step(lines, sums, A, i, inverse, one, out)
         vec.restore_mode(mode)
 
 
