@@ -53,7 +53,7 @@ def _update(X: Any, S: Any, r: int, scales: Scales, run: RunSpec) -> Callable[[]
     if S is not None:
         problem.S = kernels.coefficients(S)
         problem.XS = kernels.prepare(margin_components(S, X), like=problem.X)
-    problem.steering = run.steering(X.shape, scales)
+    problem.steering = run.steering(X, r, scales)
     state = {"V": kernels.factor(V), "H": kernels.factor(H)}
     problem.kept = state["V"][:, : problem.steering.fixed].copy()
     out = {"V": kernels.factor(V), "H": kernels.factor(H)}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from marginparts.rows.disk import open_rows
     from marginparts.seeds import seed_columns
     from marginparts.solve.factorize import nmf_alpha, nmf_alpha_path
+    from marginparts.solve.prior import carried_parts
     from marginparts.solve.start import class_start
 
 #: The module each public name lives in.
@@ -48,6 +49,7 @@ _HOME = {
     "SemiSupervisedNMF": "estimators",
     "Stop": "_types",
     "TransductiveSVM": "estimators",
+    "carried_parts": "solve.prior",
     "class_start": "solve.start",
     "fit_file": "app.fitting",
     "load": "app.model_file",
@@ -79,6 +81,7 @@ __all__ = [
     "Stop",
     "TransductiveSVM",
     "__version__",
+    "carried_parts",
     "class_start",
     "datasets",
     "fit_file",

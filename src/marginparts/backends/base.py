@@ -149,6 +149,10 @@ class Backend(ABC):
         squares = np.einsum("ik,ik->i", A, A, dtype=np.float64)
         return float(np.sum(l2 * squares)) / 2
 
+    def quotient(self, A: Array, B: Array) -> Any:
+        """Return ``A / B`` entry by entry, and 0 where B is 0."""
+        return safe_ratio(A, B)
+
     def total(self, parts: Iterable[Array]) -> Any:
         """Return the sum of factors of one shape, added up in float64 in their order."""
         parts = iter(parts)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -180,6 +181,23 @@ class Counted(NamedTuple):
         if self.rows is None or isinstance(run.init, str):
             return run
         return replace(run, init=(np.asarray(run.init[0])[self.rows], run.init[1]))
+
+
+def column_names(estimator: BaseEstimator) -> NDArray[Any] | None:
+    """Return the names of the columns of a fit, where they are known."""
+    return getattr(estimator, "feature_names_in_", None)
+
+
+class CarriesPrior(BaseEstimator):
+    """An estimator whose ``prior`` may be a fitted one: no part of it, but what it learns from."""
+
+    prior: Any
+
+    def __sklearn_clone__(self) -> Any:
+        """Return a clone with the prior as it is: that of an estimator would have lost its fit."""
+        bare = copy(self)
+        bare.prior = None
+        return super(CarriesPrior, bare).__sklearn_clone__().set_params(prior=self.prior)
 
 
 class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

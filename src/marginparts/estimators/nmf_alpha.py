@@ -33,9 +33,11 @@ from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import (
+    CarriesPrior,
     Counted,
     PartsTransformer,
     check_training_data,
+    column_names,
     prepared,
 )
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
@@ -49,7 +51,7 @@ from marginparts.solve.start import check_init
 from marginparts.validation import check_nonnegative, check_rank, check_weights
 
 
-class NMFAlpha(PartsTransformer):
+class NMFAlpha(CarriesPrior, PartsTransformer):
     """Nonnegative parts that keep the margin of the labeled samples (Cho & Saul's NMF-alpha).
 
     Linear classifiers trained on the labeled samples say which directions of the data matter; the
@@ -92,6 +94,14 @@ class NMFAlpha(PartsTransformer):
     allowed : (n_components, d) array of bool or None
         Where a part may have anything at all; elsewhere it starts, and stays, at 0. The same is
         said of it.
+    prior : (m, d) array, fitted estimator or None
+        Parts of another fit that the first m parts (after fixed ones) are to stay near; the others
+        are free. Where both fits know the names of their columns these are matched: words that X
+        has not are dropped, and new ones have no prior. Otherwise see `carried_parts`. For X in
+        memory.
+    strength : float
+        What the prior counts: with 1 a part of the prior is as much as the data has, on average,
+        for a part. 0 is no prior; a very large one all but fixes the parts.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any (`class_start`), else at random. A
         given one, say the parts of another fit, is gone on from.
@@ -188,6 +198,8 @@ class NMFAlpha(PartsTransformer):
         l1_ratio: float = 0.0,
         fixed: ArrayLike | None = None,
         allowed: ArrayLike | None = None,
+        prior: Any = None,
+        strength: float = 1.0,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
@@ -215,6 +227,8 @@ class NMFAlpha(PartsTransformer):
         self.l1_ratio = l1_ratio
         self.fixed = fixed
         self.allowed = allowed
+        self.prior = prior
+        self.strength = strength
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -257,7 +271,7 @@ class NMFAlpha(PartsTransformer):
         if recipe.run.feature_weight is not None:
             check_weights(recipe.run.feature_weight, "feature_weight", X.shape[1])
         counted = Counted.of(X, y, sample_weight, type(self).__name__)
-        recipe = replace(recipe, run=check_parts(counted.run(recipe.run), X, r))
+        recipe = replace(recipe, run=check_parts(counted.run(recipe.run), X, r, column_names(self)))
         n = X.shape[0]
         X, y, weights, rows = counted
         labels = None if y is None else encode_labels(y, X.shape[0])
@@ -298,7 +312,8 @@ class NMFAlpha(PartsTransformer):
             ),
             RunSpec(
                 self.init, self.solver, self.max_iter, self.tol, self.backend, self.feature_weight,
-                self.alpha_W, self.alpha_H, self.l1_ratio, self.fixed, self.allowed,
+                self.alpha_W, self.alpha_H, self.l1_ratio, self.fixed, self.allowed, self.prior,
+                self.strength,
             ),
             MapSpec(self.map_iter, self.output),
         )  # fmt: skip
@@ -341,15 +356,16 @@ class NMFAlpha(PartsTransformer):
         return self
 
     def _beside_the_data(self, X: Data | OutOfCore, result: Result, run: RunSpec) -> float:
-        """Return what the margin components and the penalties have in the loss."""
+        """Return what the margin components, penalties and the prior have in the loss."""
         scales = Scales.of(X, self.sample_weight_, run.feature_weight)
-        steering, XS, loss = run.steering(X.shape, scales), self.margin_components_, 0.0
+        steering = run.steering(X, len(self.components_), scales)
+        XS, loss = self.margin_components_, 0.0
         if XS.shape[0] and self.lam > 0:
             kernels = get_backend(self.backend, work_of(XS, len(self.components_)))
             columns = scales._replace(rows=None)
             HS, V = columns.start(self.margin_codes_, self.components_.T)
             data = kernels.prepare(columns.data(XS))
-            factors = (kernels.factor(np.ascontiguousarray(A)) for A in (HS, V))
+            factors = kernels.factor(HS, rows_of=data), kernels.factor(np.ascontiguousarray(V))
             loss += float(self.lam) * kernels.divergence(data, *factors)
         if not steering.is_straight:
             loss += steering.charge(get_backend("reference"), *scales.start(result.H, result.V))
@@ -405,7 +421,8 @@ class NMFAlpha(PartsTransformer):
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:
             raise ValueError("path needs the X of a fit with labels: its margin components.")
-        run = check_parts(self._recipe().run, X, len(self.components_))
+        r = len(self.components_)
+        run = check_parts(self._recipe().run, X, r, column_names(self))
         weights = getattr(self, "sample_weight_", None)
         if weights is not None:
             rows = np.flatnonzero(weights)
@@ -416,7 +433,7 @@ class NMFAlpha(PartsTransformer):
         steps = factorize_path(
             scales.data(X), start, S=scales.margins(S), lams=lams, solver=self.solver,
             max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=callback,
-            steering=run.steering(X.shape, scales),
+            steering=run.steering(X, r, scales),
         )  # fmt: skip
         found = (PathStep(lam, parts_of(scales.back(result).V, run.fixed)) for lam, result in steps)
         return sorted(found, key=lambda step: step.lam)

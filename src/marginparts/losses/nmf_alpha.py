@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginparts._types import Array, Matrix, Operator, Problem, State, Step
 from marginparts.backends import Also, Backend, Plus
@@ -41,8 +42,23 @@ class Penalty(NamedTuple):
         return Penalty(self.l1 * size / loss, self.l2 * size**2 / loss)
 
 
+class Prior(NamedTuple):
+    """Samples that one part each explains: the rows of A' with the codes ``diag(B)``."""
+
+    A: Array  # (d, r)
+    B: Array  # (r,)
+
+    def divergence(self, V: Array) -> float:
+        """Return ``D(A, V diag(B))``."""
+        seen, fit = self.A > 0, V.astype(np.float64) * self.B
+        if not fit[seen].all():
+            return float("inf")
+        more = fit[seen] / self.A[seen] - 1  # next to nothing where parts are what the prior says
+        return float(np.sum(self.A[seen] * (more - np.log1p(more))) + fit[~seen].sum())
+
+
 class Steering(NamedTuple):
-    """What is asked of the factors: penalties, and columns of V that keep their value.
+    """What is asked of the factors: penalties, columns of V that keep their value, and a prior.
 
     With ``masked`` zeros of V stay zeros. Sweeps bring zeros back, so there are none then.
     """
@@ -51,10 +67,13 @@ class Steering(NamedTuple):
     V: Penalty = Penalty()
     fixed: int = 0
     masked: bool = False
+    prior: Prior | None = None
 
     def charge(self, backend: Backend, H: Array, V: Array) -> float:
-        """Return what the penalties add to the loss."""
+        """Return what the penalties and the prior add to the loss."""
         loss = 0.0
+        if self.prior is not None:
+            loss += self.prior.divergence(backend.release(V, len(self.prior.B)))
         for factor, penalty in ((V, self.V), (H, self.H)):
             if penalty.l1:
                 loss += penalty.l1 * float(backend.column_sums(factor).sum())
@@ -64,12 +83,16 @@ class Steering(NamedTuple):
 
     def scaled(self, h: float, v: float, loss: float) -> Steering:
         """Return the same for factors divided by h and v, and a loss divided by ``loss``."""
-        return self._replace(H=self.H.scaled(h, loss), V=self.V.scaled(v, loss))
+        prior = self.prior
+        if prior is not None:
+            prior = Prior(prior.A / loss, prior.B * (v / loss))
+        return self._replace(H=self.H.scaled(h, loss), V=self.V.scaled(v, loss), prior=prior)
 
     @property
     def is_straight(self) -> bool:
         """Whether nothing is asked."""
-        return self.H.is_none and self.V.is_none and not self.fixed and not self.masked
+        free = self.prior is None and not self.fixed and not self.masked
+        return free and self.H.is_none and self.V.is_none
 
     def needs_shrinking(self, supervised: bool) -> bool:
         """Whether denominators alone cannot carry the penalties."""
@@ -81,6 +104,22 @@ STRAIGHT = Steering()
 
 #: The share of its row's mass to which an entry of H is lifted from next to nothing.
 _LIFT = 1e-6
+
+
+class Pull(NamedTuple):
+    """A prior as the updates want it."""
+
+    A: Any  # (d, r), a factor
+    B: Any  # (r,), like column sums
+    rows: Operator  # the identity (d, d)
+
+    @classmethod
+    def of(cls, prior: Prior, backend: Backend, dtype: Any) -> Pull:
+        """Make a prior ready."""
+        A, B = (backend.factor(np.ascontiguousarray(each, dtype)) for each in
+                (prior.A, prior.B[None]))  # fmt: skip
+        one = sp.eye_array(len(prior.A), dtype=dtype, format="csr")
+        return cls(A, backend.column_sums(B), backend.coefficients(one))
 
 
 @dataclass
@@ -100,6 +139,7 @@ class NMFAlphaProblem(Problem):
     settled: float = 0.0  # when it may stop early
     steering: Steering = STRAIGHT
     kept: Any = None  # (d, k), the columns of V that are fixed
+    pull: Pull | None = None  # the prior of V, prepared
     _row_weights: dict[float, Array] = field(default_factory=dict, repr=False)
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
@@ -157,6 +197,8 @@ class NMFAlphaProblem(Problem):
         penalty = self.steering.V if block == "V" else self.steering.H
         if not penalty.is_none:
             step = partial(_penalized, self.backend, penalty, step)
+        if block == "V" and self.pull is not None:
+            step = partial(_pulled, self.backend, self.pull, step)
         found = self._updated(state, block, partial(step, out=out, gauge=gauge))
         if block == "V" and self.steering.fixed:
             found.factor[:, : self.steering.fixed] = self.kept
@@ -185,7 +227,7 @@ class NMFAlphaProblem(Problem):
         A ``bold`` one also lifts entries of H that the margin components ask for from next to
         nothing, from where the bounds would let them grow only slowly, or not at all from zero.
         """
-        lift = _LIFT if bold else 0.0
+        lift = _LIFT if bold and block == "H" else 0.0
         step = partial(self.backend.sweep, sweeps=self.sweeps, settled=self.settled, lift=lift)
         return self.update(state, block, out, gauge, step)
 
@@ -205,6 +247,15 @@ class NMFAlphaProblem(Problem):
         if self.XS is not None and self.supervised:
             loss += self.lam * self.backend.divergence(self.XS, self.margin_codes(H), V)
         return loss + self.steering.charge(self.backend, H, V)
+
+
+def _pulled(
+    backend: Backend, pull: Pull, step: Callable[..., Step], X: Matrix, A: Array, B: Array,
+    den: Array, **others: Any,
+) -> Step:  # fmt: skip
+    """Return the step of V with a prior: its samples have ratios ``pull.A / A`` where A is now."""
+    plus = Plus(pull.rows, backend.quotient(pull.A, A), 1.0)
+    return step(X, A, B, den + pull.B, plus=plus, **others)
 
 
 def _penalized(

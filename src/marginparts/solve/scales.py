@@ -50,6 +50,12 @@ class Scales(NamedTuple):
             scaled.eliminate_zeros()
         return scaled
 
+    def mass(self, X: Any) -> float:
+        """Return the sum of the scaled data."""
+        columns = np.ones(X.shape[1]) if self.columns is None else self.columns
+        rows = np.ones(X.shape[0]) if self.rows is None else self.rows
+        return float(rows @ (X @ columns.astype(np.float64)))
+
     def start(self, H: Array, V: Array) -> tuple[Array, Array]:
         """Return the factors of the scaled data."""
         H = H if self.rows is None else H * self.rows[:, None]
