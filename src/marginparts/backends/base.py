@@ -149,6 +149,11 @@ class Backend(ABC):
         squares = np.einsum("ik,ik->i", A, A, dtype=np.float64)
         return float(np.sum(l2 * squares)) / 2
 
+    def added(self, step: Array, A: Array, den: Array) -> Any:
+        """Add ``A / den``, with 0 / 0 = 0, to a step in its place."""
+        step += A / (den + (den == 0))
+        return step
+
     def quotient(self, A: Array, B: Array) -> Any:
         """Return ``A / B`` entry by entry, and 0 where B is 0."""
         return safe_ratio(A, B)

@@ -236,6 +236,12 @@ class NumbaBackend(Backend):
             kernels.shrink(step, den.astype(dtype), weight.astype(dtype), dtype.type(l1), l2)
         return Step(step)
 
+    def added(self, step: Array, A: Array, den: Array) -> Array:
+        """Add ``A / den`` to a step in its place."""
+        with kernels.threads(step.size):
+            kernels.add_scaled(step, A, inverse_or_zero(den, step.dtype))
+        return step
+
     def can_sweep(self, X: Matrix) -> bool:
         """Coordinate descent is for sparse data."""
         return isinstance(X, SparseMatrix)

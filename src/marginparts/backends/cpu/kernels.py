@@ -198,6 +198,14 @@ def move_ahead(now, before, b, least):  # type: ignore[no-untyped-def]
             before[i, k] = max(point, least * now[i, k])
 
 
+@compiled(parallel=True)
+def add_scaled(step, A, scale):  # type: ignore[no-untyped-def]
+    """Add ``A * scale`` to a step, with a scale for each column."""
+    for i in prange(len(step)):
+        for k in range(step.shape[1]):
+            step[i, k] += A[i, k] * scale[k]
+
+
 @compiled(fastmath=IN_ORDER, parallel=True)
 def shrink(step, den, weight, l1, l2):  # type: ignore[no-untyped-def]
     """Write t with ``l2 t**2 + (u + l1) t = u s`` over each s of a step, u = weight * den."""
