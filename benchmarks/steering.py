@@ -41,6 +41,7 @@ def updates(X: Any, S: Any, r: int) -> dict[str, Callable[[], None]]:
         "l1 penalties": (Scales(), RunSpec(alpha_W=1e-4, l1_ratio=1.0)),
         "squared penalties": (Scales(), RunSpec(alpha_W=1e-4)),
         "weights and both penalties": (weighted, RunSpec(alpha_W=1e-4, l1_ratio=0.5)),
+        "exclusivity": (Scales(), RunSpec(exclusivity=0.1)),
         "8 fixed parts": (Scales(), RunSpec(fixed=np.ones((8, X.shape[1])))),
         "a prior of all parts": (Scales(), RunSpec(prior=rng.random((r, X.shape[1])) ** 9)),
     }

@@ -20,9 +20,9 @@ import sys
 import numpy as np
 
 from marginparts._types import Data
-from marginparts.backends.base import Also, Backend, Plus
+from marginparts.backends.base import Also, Backend, Plus, Shared
 
-__all__ = ["Also", "Backend", "Plus", "get_backend", "work_of"]
+__all__ = ["Also", "Backend", "Plus", "Shared", "get_backend", "work_of"]
 
 logger = logging.getLogger("marginparts")
 

@@ -35,6 +35,15 @@ class Plus(NamedTuple):
     weight: float
 
 
+class Shared(NamedTuple):
+    """What `Backend.set_apart` is asked: charges of rows (d,), and what holds sums of columns."""
+
+    rows: Array
+    mass: float
+    l1: float
+    l2: Any  # a number, or (d,)
+
+
 class Backend(ABC):
     """Where the arithmetic happens. A new one writes the two kernels, and what it can do better.
 
@@ -143,6 +152,25 @@ class Backend(ABC):
             return Step(step)
         numerator = safe_ratio(a, before)
         return gauged(step, *violation_of(before, numerator, u + l1 + l2 * before))
+
+    def set_apart(
+        self, step: Array, before: Array, den: Array, asked: Shared, gauge: bool = False
+    ) -> Step:
+        """Turn a step s of the factor ``before`` into one that is charged, in its place.
+
+        Of an entry v with ``g = den s / v + mass / (its column's sum)``, ``u = den + l1`` and
+        ``q = l2 v + rows (its row's sum - v)`` it is t with ``q / v t**2 + u t = g v``.
+        """
+        g = safe_ratio(den * step, before) + asked.mass * inverse_or_zero(
+            column_sums(before), np.float64
+        )
+        rest = before.sum(axis=1, keepdims=True) - before
+        q = np.reshape(asked.l2, (-1, 1)) * before + asked.rows[:, None] * rest
+        half = (den + asked.l1) / 2
+        step[...] = safe_ratio(before * g, half + np.sqrt(half**2 + q * g))
+        if not gauge:
+            return Step(step)
+        return gauged(step, *violation_of(before, g, den + asked.l1 + q))
 
     def half_squares(self, A: Array, l2: Any) -> float:
         """Return ``sum_i l2_i / 2 * sum_k A_ik**2``."""

@@ -88,6 +88,9 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
     l1_ratio : float
         The share of both penalties that is the sum of the entries; the rest is half the sum of
         their squares. As in scikit-learn, but `transform` is not penalized. For X in memory.
+    exclusivity : float
+        A charge for features that parts share, so that each is left to few of them: 0.01 to 1 is
+        the usual range. For X in memory, and ``"cd"`` is ``"mue"``.
     fixed : (k, d) array or None
         Parts that stay as they are, to the last bit, while the others are learned: the first k of
         the n_components. For X in memory, and ``"cd"`` is ``"mue"``.
@@ -196,6 +199,7 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         alpha_W: float = 0.0,
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
+        exclusivity: float = 0.0,
         fixed: ArrayLike | None = None,
         allowed: ArrayLike | None = None,
         prior: Any = None,
@@ -225,6 +229,7 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
+        self.exclusivity = exclusivity
         self.fixed = fixed
         self.allowed = allowed
         self.prior = prior
@@ -313,7 +318,7 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
             RunSpec(
                 self.init, self.solver, self.max_iter, self.tol, self.backend, self.feature_weight,
                 self.alpha_W, self.alpha_H, self.l1_ratio, self.fixed, self.allowed, self.prior,
-                self.strength,
+                self.strength, self.exclusivity,
             ),
             MapSpec(self.map_iter, self.output),
         )  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Matrix, Operator, Problem, State, Step
-from marginparts.backends import Also, Backend, Plus
+from marginparts.backends import Also, Backend, Plus, Shared
 
 
 class Penalty(NamedTuple):
@@ -57,6 +57,27 @@ class Prior(NamedTuple):
         return float(np.sum(self.A[seen] * (more - np.log1p(more))) + fit[~seen].sum())
 
 
+class Apart(NamedTuple):
+    """A charge for features that parts share, with their sums held near one.
+
+    It is ``sum_j rows_j * sum_{k<l} V_jk V_jl``, and ``D(mass, scale * s)`` for each column sum s:
+    parts could evade the charge by being small.
+    """
+
+    rows: Array  # (d,)
+    mass: float
+    scale: float
+
+    def charge(self, V: Array) -> float:
+        """Return what this adds to the loss."""
+        V = V.astype(np.float64)
+        sums, shared = V.sum(axis=1), np.einsum("jk,jk->j", V, V)
+        fits = self.scale * V.sum(axis=0)
+        fits = fits[fits > 0]
+        held = np.sum(fits - self.mass * (1 + np.log(fits / self.mass)))
+        return float(self.rows @ (sums**2 - shared) / 2 + held)
+
+
 class Steering(NamedTuple):
     """What is asked of the factors: penalties, columns of V that keep their value, and a prior.
 
@@ -68,12 +89,15 @@ class Steering(NamedTuple):
     fixed: int = 0
     masked: bool = False
     prior: Prior | None = None
+    apart: Apart | None = None
 
     def charge(self, backend: Backend, H: Array, V: Array) -> float:
         """Return what the penalties and the prior add to the loss."""
         loss = 0.0
         if self.prior is not None:
             loss += self.prior.divergence(backend.release(V, len(self.prior.B)))
+        if self.apart is not None:
+            loss += self.apart.charge(V)
         for factor, penalty in ((V, self.V), (H, self.H)):
             if penalty.l1:
                 loss += penalty.l1 * float(backend.column_sums(factor).sum())
@@ -83,20 +107,24 @@ class Steering(NamedTuple):
 
     def scaled(self, h: float, v: float, loss: float) -> Steering:
         """Return the same for factors divided by h and v, and a loss divided by ``loss``."""
-        prior = self.prior
+        prior, apart = self.prior, self.apart
         if prior is not None:
             prior = Prior(prior.A / loss, prior.B * (v / loss))
-        return self._replace(H=self.H.scaled(h, loss), V=self.V.scaled(v, loss), prior=prior)
+        if apart is not None:
+            apart = Apart(apart.rows * (v**2 / loss), apart.mass / loss, apart.scale * (v / loss))
+        penalties = self.H.scaled(h, loss), self.V.scaled(v, loss)
+        return Steering(*penalties, self.fixed, self.masked, prior, apart)
 
     @property
     def is_straight(self) -> bool:
         """Whether nothing is asked."""
-        free = self.prior is None and not self.fixed and not self.masked
+        free = self.prior is None and self.apart is None and not self.fixed and not self.masked
         return free and self.H.is_none and self.V.is_none
 
     def needs_shrinking(self, supervised: bool) -> bool:
         """Whether denominators alone cannot carry the penalties."""
-        return self.H.is_square or self.V.is_square or (supervised and self.H.l1 > 0)
+        square = self.H.is_square or self.V.is_square or self.apart is not None
+        return square or (supervised and self.H.l1 > 0)
 
 
 #: Nothing is asked of the factors.
@@ -140,6 +168,7 @@ class NMFAlphaProblem(Problem):
     steering: Steering = STRAIGHT
     kept: Any = None  # (d, k), the columns of V that are fixed
     pull: Pull | None = None  # the prior of V, prepared
+    _spare: Array | None = field(default=None, repr=False)  # memory for a V, of no value
     _row_weights: dict[float, Array] = field(default_factory=dict, repr=False)
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
@@ -196,7 +225,10 @@ class NMFAlphaProblem(Problem):
         plain = step is None and not gauge
         step = step or self.backend.half_step
         penalty = self.steering.V if block == "V" else self.steering.H
-        if not penalty.is_none:
+        if block == "V" and self.steering.apart is not None:
+            step = partial(self._set_apart, self.steering.apart, penalty, step)
+            plain = False
+        elif not penalty.is_none:
             step = partial(_penalized, self.backend, penalty, step)
         if block == "V" and self.pull is not None:
             plain = plain and penalty.is_none
@@ -205,6 +237,19 @@ class NMFAlphaProblem(Problem):
         if block == "V" and self.steering.fixed:
             found.factor[:, : self.steering.fixed] = self.kept
         return found
+
+    def _set_apart(
+        self, apart: Apart, penalty: Penalty, step: Callable[..., Step], X: Matrix, A: Array,
+        B: Array, den: Array, *, out: Array | None = None, gauge: bool = False, **others: Any,
+    ) -> Step:  # fmt: skip
+        """Return the step of V with a charge for shared features, and with its penalty.
+
+        A must still be there after the step without them, so that is written elsewhere.
+        """
+        new = step(X, A, B, den, out=self._spare, **others).factor
+        self._spare = out
+        asked = Shared(apart.rows, apart.mass, apart.scale + penalty.l1, penalty.l2)
+        return self.backend.set_apart(new, A, den, asked, gauge)
 
     def _updated(self, state: State, block: str, step: Callable[..., Step]) -> Step:
         X, V, H, sums = self.X, state["V"], state["H"], self.backend.column_sums

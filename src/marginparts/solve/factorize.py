@@ -252,14 +252,14 @@ def check_steering(problem: NMFAlphaProblem, X: Rows) -> None:
     """Refuse what a backend cannot carry."""
     if isinstance(X, OutOfCore):
         raise ValueError(
-            "Penalties, a prior, fixed and allowed need X in memory, and not rows on disk or on a "
-            "cluster."
+            "Penalties, exclusivity, a prior, fixed and allowed need X in memory, and not rows on "
+            "disk or on a cluster."
         )
     kernels = problem.backend
     if problem.steering.needs_shrinking(problem.S is not None) and not kernels.can_shrink:
         raise ValueError(
-            f"backend={kernels.name!r} cannot carry squared penalties, nor alpha_W with labels; "
-            "use l1_ratio=1 without labels, or backend='numba'."
+            f"backend={kernels.name!r} cannot carry squared penalties, exclusivity, nor alpha_W "
+            "with labels; use l1_ratio=1 without labels, or backend='numba'."
         )
 
 

@@ -13,7 +13,7 @@ from marginparts._types import Array, Seed
 from marginparts.backends import Backend, get_backend
 from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.labels import Labels
-from marginparts.losses.nmf_alpha import Penalty, Prior, Steering
+from marginparts.losses.nmf_alpha import Apart, Penalty, Prior, Steering
 from marginparts.rows.base import Elsewhere, Rows
 from marginparts.solve.loop import SOLVERS
 from marginparts.solve.prior import prior_parts, pseudo_counts
@@ -45,6 +45,7 @@ class RunSpec:
     allowed: Any = None
     prior: Any = None
     strength: float = 1.0
+    exclusivity: float = 0.0
 
     def __post_init__(self) -> None:
         check_nonnegative(self.alpha_W, "alpha_W")
@@ -53,6 +54,7 @@ class RunSpec:
         if check_nonnegative(self.l1_ratio, "l1_ratio") > 1:
             raise ValueError(f"l1_ratio={self.l1_ratio!r} must be a number from 0 to 1.")
         check_nonnegative(self.strength, "strength")
+        check_nonnegative(self.exclusivity, "exclusivity")
         check_count(self.max_iter, "max_iter")
         check_nonnegative(self.tol, "tol")
         check_option(self.solver, "solver", SOLVERS)
@@ -97,6 +99,10 @@ class RunSpec:
         if self.allowed is not None:
             V = V.copy()
             V[:, k:] *= self.allowed.T[:, k:]
+        if self.exclusivity:  # parts that sum to one, near which it holds them
+            counted = V if self.feature_weight is None else V * self.feature_weight[:, None]
+            sums = np.where(np.arange(r) < k, 1, column_sums(counted)).astype(V.dtype)
+            H, V = H * sums, safe_ratio(V, sums[None])
         return H, V
 
     @property
@@ -111,11 +117,27 @@ class RunSpec:
             Penalty(self.l1_ratio * float(alpha) * float(size), self._squares(alpha, size, own))
             for alpha, size, own in zip(alphas, reversed(sizes), scales, strict=True)
         )
-        return Steering(
-            H, V, self.n_fixed, self.allowed is not None, self._pseudo_counts(X, r, scales)
-        )
+        steering = Steering(H, V, self.n_fixed, self.allowed is not None)
+        if self.carried is None and not self.exclusivity:
+            return steering
+        masses = scales.column_masses(X)
+        prior = self._pseudo_counts(float(masses.sum()), r, scales)
+        return steering._replace(prior=prior, apart=self._apart(masses, r))
 
-    def _pseudo_counts(self, X: Rows, r: int, scales: Scales) -> Prior | None:
+    def _apart(self, masses: Array, r: int) -> Apart | None:
+        """Return the charge for shared features, from the data's masses (d,).
+
+        Two parts like the mean of the data share 1. With exclusivity 1 the mean over all pairs is
+        charged like the whole mass of the data.
+        """
+        if not self.exclusivity or r < 2:
+            return None
+        mass = float(masses.sum())
+        pairs = r * (r - 1) / 2
+        rows = safe_ratio(np.full(len(masses), self.exclusivity * mass**2 / pairs), masses)
+        return Apart(rows, mass / r, mass / r)
+
+    def _pseudo_counts(self, mass: float, r: int, scales: Scales) -> Prior | None:
         """Return the prior of scaled parts: with strength 1 all r would have the data's mass."""
         if self.carried is None:
             return None
@@ -124,7 +146,7 @@ class RunSpec:
             parts = parts * self.allowed[k : k + len(parts)]
         if scales.columns is not None:
             parts = parts * scales.columns
-        return pseudo_counts(parts, k, r, self.strength * scales.mass(X) / r)
+        return pseudo_counts(parts, k, r, self.strength * mass / r)
 
     def _squares(self, alpha: Any, size: Any, own: Array | None) -> Any:
         """Return the weight of squares: of each row, where they are those of a scaled factor."""
@@ -149,9 +171,11 @@ def check_parts(run: RunSpec, X: Rows, r: int, names: ArrayLike | None = None) -
             )
         if fixed.min() < 0 or not fixed.any(axis=1).all():
             raise ValueError("fixed must be 0 or larger, and no part may be zero.")
+    if (prior is not None or run.exclusivity) and isinstance(X, Elsewhere):
+        raise ValueError(
+            "A prior and exclusivity need X in memory, and not rows on disk or on a cluster."
+        )
     if prior is not None:
-        if isinstance(X, Elsewhere):
-            raise ValueError("A prior needs X in memory, and not rows on disk or on a cluster.")
         prior = prior_parts(prior, X.dtype, d, names)
         free = r - (0 if fixed is None else len(fixed))
         if len(prior) > free:
