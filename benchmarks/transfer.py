@@ -27,7 +27,8 @@ COLUMNS = ("split", "documents", "pseudo", "labels_a_class", "draw", "carried", 
            "accuracy", "seconds")  # fmt: skip
 
 #: How many parts are carried, how many there are in all, and the strength.
-WAYS = [(0, 64, 0.0), (0, 32, 0.0), (32, 64, 1.0), (32, 32, 0.1), (32, 32, 1.0)]
+#: Next to no strength is a control: the carried parts are then a start, and little else.
+WAYS = [(0, 64, 0.0), (0, 32, 0.0), (32, 64, 1.0), (32, 32, 1e-6), (32, 32, 0.1), (32, 32, 1.0)]
 
 #: All but the parts, as the classifier has it by default where there are teachers.
 TOLD = {"lam": 10.0, "map_iter": 40, "C": 4.0, "normalize": True, "rehearse": False}
@@ -78,8 +79,12 @@ def drawn(half: Half, n: int, labels: int, draw: int) -> Task:
 
 
 def main() -> None:
-    options = parser(__doc__).parse_args()
-    data, table = load_paper_data("news"), Table("transfer", COLUMNS, options.quick)
+    asked = parser(__doc__)
+    asked.add_argument("--strength", type=float, help="only the ways with this one")
+    options = asked.parse_args()
+    name = "transfer" if options.strength is None else f"transfer_{options.strength:g}"
+    ways = [way for way in WAYS if options.strength in (None, way[2])]
+    data, table = load_paper_data("news"), Table(name, COLUMNS, options.quick)
     words = data.feature_names
     sizes, draws = ((200,), 1) if options.quick else ((500, 1500), 5)
     for split in ("every second", "first ten"):
@@ -89,7 +94,7 @@ def main() -> None:
         settings = [(n, how, few) for n in sizes for how in ("svm", "teachers") for few in (5, 20)]
         for n, pseudo, labels in settings:
             tasks = [drawn(goal, n, labels, draw) for draw in range(draws)]
-            for carried, rank, strength in WAYS:
+            for carried, rank, strength in ways:
                 scores = []
                 for draw, task in enumerate(tasks):
                     prior = None
