@@ -1,4 +1,4 @@
-"""Cost of an update with weights, penalties and fixed parts, beside a plain one: News counts.
+"""Cost of an update with weights, penalties, fixed parts, a prior, beside a plain one: News counts.
 
     MARGINPARTS_DATA=path/to/data python benchmarks/steering.py
 
@@ -21,7 +21,7 @@ from common import parser, start
 from corpora import DESCRIBED, news_counts, partly_labeled
 from marginparts import margin_directions
 from marginparts.backends.cpu.backend import NumbaBackend
-from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.losses.nmf_alpha import NMFAlphaProblem, Pull
 from marginparts.solve.factorize import margin_components
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.scales import Scales
@@ -41,7 +41,9 @@ def updates(X: Any, S: Any, r: int) -> dict[str, Callable[[], None]]:
         "l1 penalties": (Scales(), RunSpec(alpha_W=1e-4, l1_ratio=1.0)),
         "squared penalties": (Scales(), RunSpec(alpha_W=1e-4)),
         "weights and both penalties": (weighted, RunSpec(alpha_W=1e-4, l1_ratio=0.5)),
+        "exclusivity": (Scales(), RunSpec(exclusivity=0.1)),
         "8 fixed parts": (Scales(), RunSpec(fixed=np.ones((8, X.shape[1])))),
+        "a prior of all parts": (Scales(), RunSpec(prior=rng.random((r, X.shape[1])) ** 9)),
     }
     return {name: _update(X, S, r, *how) for name, how in asked.items()}
 
@@ -53,9 +55,11 @@ def _update(X: Any, S: Any, r: int, scales: Scales, run: RunSpec) -> Callable[[]
     if S is not None:
         problem.S = kernels.coefficients(S)
         problem.XS = kernels.prepare(margin_components(S, X), like=problem.X)
-    problem.steering = run.steering(X.shape, scales)
+    problem.steering = run.steering(X, r, scales)
     state = {"V": kernels.factor(V), "H": kernels.factor(H)}
     problem.kept = state["V"][:, : problem.steering.fixed].copy()
+    if problem.steering.prior is not None:
+        problem.pull = Pull.of(problem.steering.prior, kernels, V.dtype)
     out = {"V": kernels.factor(V), "H": kernels.factor(H)}
 
     def update() -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from marginparts.seeds import seed_columns
     from marginparts.selection.held_out import PartsChoice, how_many_parts
     from marginparts.solve.factorize import nmf_alpha, nmf_alpha_path
+    from marginparts.solve.prior import carried_parts
     from marginparts.solve.start import class_start
 
 #: The module each public name lives in.
@@ -57,6 +58,7 @@ _HOME = {
     "SemiSupervisedNMF": "estimators",
     "Stop": "_types",
     "TransductiveSVM": "estimators",
+    "carried_parts": "solve.prior",
     "class_start": "solve.start",
     "fit_file": "app.fitting",
     "how_many_parts": "selection.held_out",
@@ -91,6 +93,7 @@ __all__ = [
     "Stop",
     "TransductiveSVM",
     "__version__",
+    "carried_parts",
     "class_start",
     "datasets",
     "fit_file",

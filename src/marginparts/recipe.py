@@ -122,7 +122,7 @@ class Recipe:
         found = factorize_path(
             scales.data(X), scales.start(H, V), S=scales.margins(S), lams=lams, solver=run.solver,
             max_iter=run.max_iter, warm_iter=None, tol=run.tol, backend=run.backend,
-            callback=callback, logbook=logbook, steering=run.steering(X.shape, scales, gaps),
+            callback=callback, logbook=logbook, steering=run.steering(X, rank, scales, gaps),
         )  # fmt: skip
         return ((lam, scales.back(result)) for lam, result in found)
 

@@ -338,6 +338,37 @@ def test_a_column_of_weights_says_how_much_each_text_counts(tmp_path):
     assert "must hold numbers" in " ".join(result.output.split())
 
 
+def test_a_model_is_a_prior_for_other_words(fitted, tmp_path):
+    _, model = fitted
+    other, columns = tmp_path / "other.csv", ("--text", "body", "--label", "kind")
+    kinds = zip(TEXTS, LABELS, strict=True)
+    cells = [f"{text.replace('plum', 'apricot')},{kind}" for text, kind in kinds]
+    other.write_text("\n".join(["body,kind", *cells]))
+    how = ("--max-df", "0.9", "--prior", model, "--strength", "1e4", "--path", "--out")
+    run("fit", other, *columns, *how, tmp_path / "a.model")
+    before, after = (marginparts.load(each) for each in (model, tmp_path / "a.model"))
+    known = {name: k for k, name in enumerate(before.feature_names)}
+    shared = [(known[name], k) for k, name in enumerate(after.feature_names) if name in known]
+    assert "apricot" in after.feature_names
+    assert after.n_parts == before.n_parts
+    old, new = (
+        each.classifier.parts_.components_[:, [pair[k] for pair in shared]]
+        for k, each in enumerate((before, after))
+    )
+    assert_allclose(new, old / old.sum(axis=1, keepdims=True), atol=0.01)
+    assert after.classifier.prior is None
+    assert "There is no file" in refused(
+        "fit", other, *columns, *how[:3], tmp_path / "no", "--out", "x"
+    )
+    marginparts.save(marginparts.NMFAlpha(2).fit(np.eye(4)), tmp_path / "bare.model")
+    said = refused("fit", other, *columns, "--prior", tmp_path / "bare.model", "--out", "x.model")
+    assert "no model that marginparts fit has written" in said
+    said = refused(
+        "fit", other, *columns, "--components", "2", "--prior", model, "--out", "x.model"
+    )
+    assert "room for 2" in said
+
+
 def test_a_fit_weighs_classes_and_goes_by_another_score(fitted, tmp_path):
     table, _ = fitted
     columns = ("--text", "body", "--label", "kind")

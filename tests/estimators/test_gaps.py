@@ -328,3 +328,9 @@ def test_penalties_have_the_denominators_of_their_entries(backend, l1, l2, lam):
     assert_allclose(found.V, V, rtol=1e-10)
     charge = sum(l1 * A.sum() + l2 / 2 * (A**2).sum() for A in (H, V))
     assert_allclose(found.losses[-1], loss + charge, rtol=1e-10)
+
+
+@pytest.mark.parametrize("more", [{"exclusivity": 0.1}, {"prior": np.ones((1, 5))}])
+def test_what_needs_whole_data_is_refused(more):
+    with pytest.raises(ValueError, match="without gaps"):
+        NMFAlpha(2, missing="nan", **more).fit(np.ones((6, 5)))

@@ -177,7 +177,7 @@ def test_penalties_are_those_of_a_transcription(backend, form, l1_ratio, lam):
     run = RunSpec(alpha_W=0.02, alpha_H=0.03, l1_ratio=l1_ratio)
     found = factorize(
         form(case.X), case.H, case.V, S=sp.csr_array(case.S) if lam else None, lam=lam, solver="mu",
-        max_iter=10, tol=0, backend=backend, steering=run.steering((n, d), Scales()),
+        max_iter=10, tol=0, backend=backend, steering=run.steering(case.X, R, Scales()),
     )  # fmt: skip
     penalties = [
         (alpha * size * l1_ratio, alpha * size * (1 - l1_ratio))

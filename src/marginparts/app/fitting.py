@@ -17,6 +17,7 @@ from marginparts.app import preparation
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
+from marginparts.app.model_file import load
 from marginparts.app.preparation import Preparation, PreparationError, as_counted
 from marginparts.app.readers import Layout, SampleSource, open_source, read_all, read_seeds, targets
 from marginparts.checkpoint import Checkpoint
@@ -26,6 +27,7 @@ from marginparts.files.columns import check_column
 from marginparts.files.layout import Batch
 from marginparts.labels import ClassWeight, encode_labels
 from marginparts.seeds import seed_columns
+from marginparts.solve.prior import carried_parts
 from marginparts.validation import check_weights, seed_of
 
 #: The weights of a path: from plain NMF to parts that are all margin.
@@ -69,6 +71,11 @@ class Options(NamedTuple):
     seeds : dict, path or None
         Words that speak for classes, see `NMFAlphaClassifier`, or a file of them (``.csv`` with
         the columns class, word and maybe strength, or ``.json``). No label is needed then.
+    prior : Model, path or None
+        A model whose parts those of the fit are to stay near, its words matched by name. Unless
+        the number of parts is given, there are as many.
+    strength : float
+        What the prior counts, see `NMFAlpha`.
     """
 
     n_components: int | Sequence[int] | str = "auto"
@@ -88,6 +95,8 @@ class Options(NamedTuple):
     weighting: str = "auto"
     weight: str | None = None
     seeds: Any = None
+    prior: Any = None
+    strength: float = 1.0
 
 
 class Prepared(NamedTuple):
@@ -135,7 +144,7 @@ def fit_file(
         The fields of `marginparts.app.fitting.Options`: ``n_components``, ``lam``, ``C``,
         ``class_weight``, ``scoring``, ``max_iter``, ``backend``, ``random_state``, ``keep_path``,
         ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``, ``weight``;
-        and ``weighting`` and ``seeds``. None need be given.
+        and ``weighting``, ``seeds``, ``prior`` and ``strength``. None need be given.
 
     Returns
     -------
@@ -164,6 +173,8 @@ def fit_file(
     wanted = Options(**options)
     if isinstance(wanted.seeds, str | os.PathLike):
         wanted = wanted._replace(seeds=read_seeds(Path(wanted.seeds), encoding))
+    if isinstance(wanted.prior, str | os.PathLike):
+        wanted = wanted._replace(prior=load(wanted.prior))
     preparation.check_weighting(wanted.weighting)
     on_stage("reading")
     source = open_source(
@@ -260,6 +271,8 @@ def fit_model(
                 PathStep(step.lam, largest_entries(distinctive(step.components), _PATH_ENTRIES))
                 for step in path
             ]
+    for each in (classifier, classifier.parts_):
+        each.set_params(prior=None)  # it is in the parts, and a file has no need of it
     card = Card(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
         label_counts=counts, rated=rated, doubt=classifier.doubt_,
@@ -274,8 +287,10 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
     kept = options.checkpoint
     if kept is not None and not isinstance(kept, Checkpoint):
         kept = Checkpoint(Path(kept), keep_finished=True)
+    prior, ranks = _prior_parts(data, options.prior), options.n_components
     classifier = NMFAlphaCV(
-        options.n_components, lam=options.lam, C=options.C,
+        len(prior) if prior is not None and ranks == "auto" else ranks, lam=options.lam,
+        C=options.C, prior=prior, strength=options.strength,
         class_weight=options.class_weight, scoring=options.scoring,
         max_iter=options.max_iter, backend=options.backend, random_state=options.random_state,
         callback=callback, checkpoint=kept, seeds=_seed_columns(data, options.seeds),
@@ -288,12 +303,27 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
         try:
             classifier.fit(data.X, data.y, sample_weight=data.weights)
         except ValueError as error:
-            if options.seeds is None:
+            if options.seeds is None and prior is None:
                 raise
             raise PreparationError(str(error)) from error
     for each in (classifier, classifier.parts_):
         each.set_params(callback=None, checkpoint=None)
     return classifier
+
+
+def _prior_parts(data: Prepared, prior: Any) -> Array | None:
+    """Return the parts of another model over the columns of the data."""
+    if prior is None:
+        return None
+    if not isinstance(prior, Model):
+        raise PreparationError("The prior is no model that marginparts fit has written.")
+    parts, names = prior.classifier.parts_.components_, prior.preparation.names
+    if names is None or data.preparation.names is None:
+        return np.asarray(parts)
+    try:
+        return carried_parts(parts, names, data.preparation.names)
+    except ValueError as error:
+        raise PreparationError(str(error)) from error
 
 
 def _seed_columns(data: Prepared, seeds: Mapping[str, Any] | None) -> dict[Any, Any] | None:

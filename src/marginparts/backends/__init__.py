@@ -20,9 +20,9 @@ import sys
 import numpy as np
 
 from marginparts._types import Data
-from marginparts.backends.base import Also, Backend, Known, Plus
+from marginparts.backends.base import Also, Backend, Known, Plus, Shared
 
-__all__ = ["Also", "Backend", "Known", "Plus", "get_backend", "work_of"]
+__all__ = ["Also", "Backend", "Known", "Plus", "Shared", "get_backend", "work_of"]
 
 logger = logging.getLogger("marginparts")
 

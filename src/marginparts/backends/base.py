@@ -52,6 +52,15 @@ class Known(NamedTuple):
         return np.asarray(self.pattern @ self.blocks(B))
 
 
+class Shared(NamedTuple):
+    """What `Backend.set_apart` is asked: charges of rows (d,), and what holds sums of columns."""
+
+    rows: Array
+    mass: float
+    l1: float
+    l2: Any  # a number, or (d,)
+
+
 class Backend(ABC):
     """Where the arithmetic happens. A new one writes the two kernels, and what it can do better.
 
@@ -185,10 +194,38 @@ class Backend(ABC):
         numerator = safe_ratio(a, before)
         return gauged(step, *violation_of(before, numerator, u + l1 + l2 * before))
 
+    def set_apart(
+        self, step: Array, before: Array, den: Array, asked: Shared, gauge: bool = False
+    ) -> Step:
+        """Turn a step s of the factor ``before`` into one that is charged, in its place.
+
+        Of an entry v with ``g = den s / v + mass / (its column's sum)``, ``u = den + l1`` and
+        ``q = l2 v + rows (its row's sum - v)`` it is t with ``q / v t**2 + u t = g v``.
+        """
+        g = safe_ratio(den * step, before) + asked.mass * inverse_or_zero(
+            column_sums(before), np.float64
+        )
+        rest = before.sum(axis=1, keepdims=True) - before
+        q = np.reshape(asked.l2, (-1, 1)) * before + asked.rows[:, None] * rest
+        half = (den + asked.l1) / 2
+        step[...] = safe_ratio(before * g, half + np.sqrt(half**2 + q * g))
+        if not gauge:
+            return Step(step)
+        return gauged(step, *violation_of(before, g, den + asked.l1 + q))
+
     def half_squares(self, A: Array, l2: Any) -> float:
         """Return ``sum_i l2_i / 2 * sum_k A_ik**2``."""
         squares = np.einsum("ik,ik->i", A, A, dtype=np.float64)
         return float(np.sum(l2 * squares)) / 2
+
+    def added(self, step: Array, A: Array, den: Array) -> Any:
+        """Add ``A / den``, with 0 / 0 = 0, to a step in its place."""
+        step += A / (den + (den == 0))
+        return step
+
+    def quotient(self, A: Array, B: Array) -> Any:
+        """Return ``A / B`` entry by entry, and 0 where B is 0."""
+        return safe_ratio(A, B)
 
     def total(self, parts: Iterable[Array]) -> Any:
         """Return the sum of factors of one shape, added up in float64 in their order."""

@@ -251,6 +251,10 @@ class BlockedBackend(Backend):
             return self.inner.column_sums(A)
         return self.inner.total(map(self.inner.column_sums, A.blocks))
 
+    def quotient(self, A: Array, B: Array) -> Any:
+        """Return ``A / B`` of factors that stay whole, and 0 where B is 0."""
+        return self.inner.quotient(A, B)
+
     def ahead(self, now: Factor, before: Factor, b: float, least: float) -> Any:
         """Write the point ahead over ``before``."""
         if not isinstance(now, BlockedFactor) or not isinstance(before, BlockedFactor):
@@ -299,6 +303,8 @@ class BlockedBackend(Backend):
         if also is not None:
             ratio = self.inner.ratio_matmul(also.X, A, also.B)
             terms = chain(terms, [also.weight * ratio])
+        if plus is not None:
+            terms = chain(terms, [plus.weight * (plus.S @ plus.T)])
         return self.inner.finish(A, self.inner.total(terms), den, cast("Array | None", out), gauge)
 
     def _update_blocks(

@@ -83,6 +83,12 @@ Scoring = Annotated[
         show_default="accuracy, or the F-measure of several labels",
     ),
 ]  # fmt: skip
+Prior = Annotated[
+    Path | None, _method("--prior", "MODEL", "A model whose parts the new ones are to stay near.")
+]
+Strength = Annotated[
+    float, _method("--strength", "X", "What the prior counts beside the data.", min=0.0)
+]
 MaxIter = Annotated[int, _method("--max-iter", "N", "Iterations at most.", min=1)]
 Seed = Annotated[int, _method("--seed", "N", "The same seed gives the same model.", min=0)]
 BackendName = Annotated[

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import TextColumn
 
@@ -28,6 +28,7 @@ EPILOG = console.examples(
     "fit cells.h5ad --label cell_type --out cells.model",
     "fit digits/ --path --out digits.model",
     "fit tickets.csv --text body --seeds seeds.csv --out tickets.model",
+    "fit march.csv --text body --label team --prior february.model --out march.model",
     "fit large.npz --labels labels.txt --checkpoint large.ckpt --out large.model",
 )
 
@@ -47,6 +48,8 @@ def fit(
     cost: options.Cost = "auto",
     class_weight: options.ClassWeight = None,
     scoring: options.Scoring = None,
+    prior: options.Prior = None,
+    strength: options.Strength = 1.0,
     max_iter: options.MaxIter = 100,
     seed: options.Seed = 0,
     backend: options.BackendName = "auto",
@@ -73,19 +76,17 @@ def fit(
         from marginparts.app.model_file import save
 
         _check(class_weight, scoring, backend)
-        model_path = _destination((file, labels, words, stop_words, seeds), out, checkpoint)
+        model_path = _destination((file, labels, words, stop_words, seeds, prior), out, checkpoint)
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
             encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words, ngrams=ngrams,
             weighting=weighting, max_iter=max_iter, backend=backend, seeds=seeds,
-            n_components=numbers(components, "--components", int, 1, 100_000),
-            lam=numbers(lam, "--lam", float, 0), C=numbers(cost, "--cost", float, 1e-12),
-            class_weight="balanced" if class_weight == "balanced" else None, scoring=scoring,
-            random_state=seed, keep_path=path, checkpoint=checkpoint, weight=weight,
+            **_tried(components, lam, cost), scoring=scoring, random_state=seed, keep_path=path,
+            class_weight="balanced" if class_weight == "balanced" else None, checkpoint=checkpoint,
+            weight=weight, prior=prior, strength=strength,
         )  # fmt: skip
-        model, interrupted = _watched(
-            asked, f"reading {file.name}", kept=checkpoint is not None, quiet=quiet or as_json
-        )
+        kept = checkpoint is not None
+        model, interrupted = _watched(asked, file.name, kept=kept, quiet=quiet or as_json)
         save(model, model_path)
     _tell(model, model_path, as_json=as_json, quiet=quiet)
     _end(checkpoint, model_path, interrupted)
@@ -131,6 +132,15 @@ def _destination(
     return path
 
 
+def _tried(components: str, lam: str, cost: str) -> dict[str, Any]:
+    """Return what is to be tried."""
+    return {
+        "n_components": numbers(components, "--components", int, 1, 100_000),
+        "lam": numbers(lam, "--lam", float, 0),
+        "C": numbers(cost, "--cost", float, 1e-12),
+    }
+
+
 def _check(class_weight: str | None, scoring: str | None, backend: str) -> None:
     """Refuse unknown names."""
     from marginparts.backends import get_backend
@@ -162,7 +172,7 @@ _KEPT_STAGES = ("choosing", "parts")
 
 
 def _watched(
-    asked: Callable[..., Model], first: str, *, kept: bool, quiet: bool
+    asked: Callable[..., Model], name: str, *, kept: bool, quiet: bool
 ) -> tuple[Model, int | None]:
     """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept.
 
@@ -171,6 +181,7 @@ def _watched(
     from marginparts.checkpoint import Interruption
 
     stopped: set[str] = set()
+    first = f"reading {name}"
     # two, as a key that is pressed twice by chance should not throw the work away
     signals = (signal.SIGINT, signal.SIGTERM) if kept else (signal.SIGINT,)
     interruption = Interruption(signals, patience=2)

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -157,8 +158,13 @@ class Counted(NamedTuple):
     rows: NDArray[np.intp] | None
 
     @classmethod
-    def of(cls, X: Data | Elsewhere, y: Any, sample_weight: ArrayLike | None, name: str) -> Counted:
-        """Leave out rows of weight 0, as if they had not been given."""
+    def of(
+        cls, X: Data | Elsewhere, y: Any, sample_weight: ArrayLike | None, name: str | None
+    ) -> Counted:
+        """Leave out rows of weight 0, as if they had not been given.
+
+        What is left must not be all zero, unless it is for nobody: a batch of a stream may be.
+        """
         if sample_weight is None:
             return cls(X, y, None, None)
         if isinstance(X, Elsewhere):
@@ -173,7 +179,8 @@ class Counted(NamedTuple):
             check_consistent_length(X, y)
             y = _safe_indexing(y, rows)
         X = X[rows]
-        check_mass(X, name)
+        if name is not None:
+            check_mass(X, name)
         counted = cls.of(X, y, weights[rows], name)
         return counted._replace(rows=rows)
 
@@ -182,6 +189,23 @@ class Counted(NamedTuple):
         if self.rows is None or isinstance(run.init, str):
             return run
         return replace(run, init=(np.asarray(run.init[0])[self.rows], run.init[1]))
+
+
+def column_names(estimator: BaseEstimator) -> NDArray[Any] | None:
+    """Return the names of the columns of a fit, where they are known."""
+    return getattr(estimator, "feature_names_in_", None)
+
+
+class CarriesPrior(BaseEstimator):
+    """An estimator whose ``prior`` may be a fitted one: no part of it, but what it learns from."""
+
+    prior: Any
+
+    def __sklearn_clone__(self) -> Any:
+        """Return a clone with the prior as it is: that of an estimator would have lost its fit."""
+        bare = copy(self)
+        bare.prior = None
+        return super(CarriesPrior, bare).__sklearn_clone__().set_params(prior=self.prior)
 
 
 class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -399,7 +423,8 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
 
         For multilabel data a row counts as right when all its labels are, and rows with an unknown
         entry are ignored. The columns of a DataFrame are put into the order of `classes_` by their
-        names; an array's are taken as they come.
+        names; an array's are taken as they come. With ``sample_weight`` (n,) it is the share of the
+        labeled rows' weight that is right.
         """
         check_is_fitted(self)
         labels = encode_labels(y, _num_samples(X), classes=self.classes_)
@@ -408,7 +433,11 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         if not known.any():
             raise ValueError("score needs labeled samples, and y has none.")
         truth = labels.codes[known] if labels.multilabel else labels.classes[labels.codes[known]]
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        weight = None
+        if sample_weight is not None:
+            weight = check_weights(sample_weight, "sample_weight", len(known))[known]
+            if not weight.any():
+                raise ValueError("score needs labeled samples, and all of them have weight 0.")
         if is_dask(X) or isinstance(X, Elsewhere):
             predicted = np.asarray(self.predict(X))[known]
         else:

@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike
 
 from marginparts._types import Array, Samples, Targets
 from marginparts.directions import DirectionSpec
-from marginparts.estimators._base import Counted, FitInputs, check_training_data, prepared
+from marginparts.estimators._base import (
+    Counted,
+    FitInputs,
+    check_training_data,
+    column_names,
+    prepared,
+)
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels, check_class_weight
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
@@ -33,6 +39,7 @@ from marginparts.selection import (
     choose_taught,
     usual_ranks,
 )
+from marginparts.solve.run_spec import check_parts
 from marginparts.solve.start import check_init
 from marginparts.svm.calibration import Calibration, calibrate
 from marginparts.svm.head import Head, fit_head
@@ -95,7 +102,6 @@ def fit_classifier(
     labels = replace(labels, weights=counted.weights)
     taught = _is_taught(model, labels)
     recipe = _recipe(model, taught=taught, elsewhere=isinstance(X, Elsewhere))
-    recipe = replace(recipe, run=counted.run(recipe.run))
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
     value = model.n_components
@@ -103,8 +109,10 @@ def fit_classifier(
         value = max(2, min(TAUGHT_DEFAULT.n_components, min(X.shape) // 2))
     ranks = _ranks(value, labels, X.shape, several=several)
     grid = _grid(given, ranks, labels, scale=model.scale, taught=taught)
+    run = counted.run(recipe.run)
     for rank in ranks:
-        check_init(recipe.run.init, X, rank)
+        check_init(run.init, X, rank)
+    recipe = replace(recipe, run=check_parts(run, X, min(ranks), column_names(model)))
     told = {
         **recipe.parameters(), **grid._asdict(), "cv": n_splits,
         **{name: getattr(model, name) for name in ("scoring", "thresholds", "rehearse")},
@@ -164,7 +172,10 @@ def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False)
             model.directions, model.multiclass, features, pseudo, scale=model.scale,
             class_weight=model.class_weight,
         ),
-        RunSpec(model.init, model.solver, model.max_iter, model.tol, model.backend),
+        RunSpec(
+            model.init, model.solver, model.max_iter, model.tol, model.backend, prior=model.prior,
+            strength=model.strength,
+        ),
         MapSpec(output=output),
         HeadSpec(class_weight=model.class_weight),
     )  # fmt: skip

@@ -17,7 +17,7 @@ from marginparts._types import Array, Callback, Data, Init, Samples, Seed, Targe
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
-from marginparts.estimators._base import PartlyLabeledClassifier, check_data
+from marginparts.estimators._base import CarriesPrior, PartlyLabeledClassifier, check_data
 from marginparts.estimators._fitting import Fitted, fit_classifier
 from marginparts.labels import ClassWeight
 from marginparts.rows.dask import mapped_lazily
@@ -52,7 +52,7 @@ def _is_calibrated(estimator: NMFAlphaClassifier) -> bool:
 
 
 class NMFAlphaClassifier(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier
+    CarriesPrior, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier
 ):
     """Learn parts from all samples and the margin of the labeled ones, and classify by them.
 
@@ -116,6 +116,10 @@ class NMFAlphaClassifier(
         it. Names of a DataFrame's columns, or numbers of columns; see `seed_columns` for a matrix.
         Labels win over seeds, and none are needed: then nothing says how good the model is. Not
         for several labels a sample.
+    prior : (m, d) array, fitted estimator or None
+        Parts of another fit that the first m parts are to stay near, as for `NMFAlpha`.
+    strength : float
+        What the prior counts, beside the data's own share in a part.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
@@ -201,6 +205,8 @@ class NMFAlphaClassifier(
         features: str | None = "hellinger",
         pseudo: str | None = "auto",
         seeds: Mapping[Any, Any] | None = None,
+        prior: Any = None,
+        strength: float = 1.0,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -228,6 +234,8 @@ class NMFAlphaClassifier(
         self.features = features
         self.pseudo = pseudo
         self.seeds = seeds
+        self.prior = prior
+        self.strength = strength
         self.init = init
         self.solver = solver
         self.max_iter = max_iter

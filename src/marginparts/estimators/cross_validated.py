@@ -45,9 +45,9 @@ class NMFAlphaCV(NMFAlphaClassifier):
         Costs of the classifiers behind the directions to try.
     output, class_weight, scoring, thresholds, rehearse, scale
         As for `NMFAlphaClassifier`.
-    directions, multiclass, features, pseudo, seeds, init, solver, max_iter, tol, backend
+    directions, multiclass, features, pseudo, seeds, prior, strength, init, solver, max_iter, tol
         As for `NMFAlphaClassifier`.
-    random_state
+    backend, random_state
         As for `NMFAlphaClassifier`.
     callback : callable or None
         As for `NMFAlphaClassifier`; a true answer while candidates are tried ends the search with
@@ -113,6 +113,8 @@ class NMFAlphaCV(NMFAlphaClassifier):
         features: str | None = "hellinger",
         pseudo: str | None = "auto",
         seeds: Mapping[Any, Any] | None = None,
+        prior: Any = None,
+        strength: float = 1.0,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -131,9 +133,9 @@ class NMFAlphaCV(NMFAlphaClassifier):
             **candidates, output=output,
             class_weight=class_weight, scoring=scoring, thresholds=thresholds, rehearse=rehearse,
             directions=directions, multiclass=multiclass, scale=scale, features=features,
-            pseudo=pseudo, seeds=seeds, init=init, solver=solver, max_iter=max_iter, tol=tol,
-            backend=backend, random_state=random_state, callback=callback, checkpoint=checkpoint,
-            verbose=verbose,
+            pseudo=pseudo, seeds=seeds, prior=prior, strength=strength, init=init, solver=solver,
+            max_iter=max_iter, tol=tol, backend=backend, random_state=random_state,
+            callback=callback, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.cv = cv
 

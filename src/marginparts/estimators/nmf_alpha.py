@@ -33,9 +33,11 @@ from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import (
+    CarriesPrior,
     Counted,
     PartsTransformer,
     check_training_data,
+    column_names,
     prepared,
 )
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
@@ -50,7 +52,7 @@ from marginparts.solve.start import check_init
 from marginparts.validation import check_nonnegative, check_rank, check_weights
 
 
-class NMFAlpha(PartsTransformer):
+class NMFAlpha(CarriesPrior, PartsTransformer):
     """Nonnegative parts that keep the margin of the labeled samples (Cho & Saul's NMF-alpha).
 
     Linear classifiers trained on the labeled samples say which directions of the data matter; the
@@ -87,6 +89,9 @@ class NMFAlpha(PartsTransformer):
     l1_ratio : float
         The share of both penalties that is the sum of the entries; the rest is half the sum of
         their squares. As in scikit-learn, but `transform` is not penalized. For X in memory.
+    exclusivity : float
+        A charge for features that parts share, so that each is left to few of them: 0.01 to 1 is
+        the usual range. For X in memory, and ``"cd"`` is ``"mue"``.
     fixed : (k, d) array or None
         Parts that stay as they are, to the last bit, while the others are learned: the first k of
         the n_components. For X in memory, and ``"cd"`` is ``"mue"``.
@@ -98,6 +103,14 @@ class NMFAlpha(PartsTransformer):
         stored), or zeros, as in ratings. `inverse_transform` fills it. ``"cd"`` is ``"mue"`` then;
         for X in memory. The classifiers that give the directions see the mean of what is known of
         a column in the place of NaN; there are no labels with ``"zeros"``.
+    prior : (m, d) array, fitted estimator or None
+        Parts of another fit that the first m parts (after fixed ones) are to stay near; the others
+        are free. Where both fits know the names of their columns these are matched: words that X
+        has not are dropped, and new ones have no prior. Otherwise see `carried_parts`. For X in
+        memory.
+    strength : float
+        What the prior counts: with 1 a part of the prior is as much as the data has, on average,
+        for a part. 0 is no prior; a very large one all but fixes the parts.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any (`class_start`), else at random. A
         given one, say the parts of another fit, is gone on from.
@@ -192,9 +205,12 @@ class NMFAlpha(PartsTransformer):
         alpha_W: float = 0.0,
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
+        exclusivity: float = 0.0,
         fixed: ArrayLike | None = None,
         allowed: ArrayLike | None = None,
         missing: str | None = None,
+        prior: Any = None,
+        strength: float = 1.0,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 200,
@@ -220,9 +236,12 @@ class NMFAlpha(PartsTransformer):
         self.alpha_W = alpha_W
         self.alpha_H = alpha_H
         self.l1_ratio = l1_ratio
+        self.exclusivity = exclusivity
         self.fixed = fixed
         self.allowed = allowed
         self.missing = missing
+        self.prior = prior
+        self.strength = strength
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -265,7 +284,7 @@ class NMFAlpha(PartsTransformer):
         if recipe.run.feature_weight is not None:
             check_weights(recipe.run.feature_weight, "feature_weight", X.shape[1])
         counted = Counted.of(X, y, sample_weight, type(self).__name__)
-        recipe = replace(recipe, run=check_parts(counted.run(recipe.run), X, r))
+        recipe = replace(recipe, run=check_parts(counted.run(recipe.run), X, r, column_names(self)))
         n = X.shape[0]
         X, y, weights, rows = counted
         labels = None if y is None else encode_labels(y, X.shape[0])
@@ -324,8 +343,8 @@ class NMFAlpha(PartsTransformer):
             ),
             RunSpec(
                 self.init, self.solver, self.max_iter, self.tol, self.backend, self.feature_weight,
-                self.alpha_W, self.alpha_H, self.l1_ratio, self.fixed, self.allowed,
-                self.missing,
+                self.alpha_W, self.alpha_H, self.l1_ratio, self.fixed, self.allowed, self.prior,
+                self.strength, self.exclusivity, self.missing,
             ),
             MapSpec(self.map_iter, self.output),
         )  # fmt: skip
@@ -369,15 +388,16 @@ class NMFAlpha(PartsTransformer):
         return self
 
     def _beside_the_data(self, X: Data | OutOfCore, result: Result, run: RunSpec) -> float:
-        """Return what the margin components and the penalties have in the loss."""
+        """Return what the margin components, penalties and the prior have in the loss."""
         scales = Scales.of(X, self.sample_weight_, run.feature_weight)
-        steering, XS, loss = run.steering(X.shape, scales), self.margin_components_, 0.0
+        steering = run.steering(X, len(self.components_), scales)
+        XS, loss = self.margin_components_, 0.0
         if XS.shape[0] and self.lam > 0:
             kernels = get_backend(self.backend, work_of(XS, len(self.components_)))
             columns = scales._replace(rows=None)
             HS, V = columns.start(self.margin_codes_, self.components_.T)
             data = kernels.prepare(columns.data(XS))
-            factors = (kernels.factor(np.ascontiguousarray(A)) for A in (HS, V))
+            factors = kernels.factor(HS, rows_of=data), kernels.factor(np.ascontiguousarray(V))
             loss += float(self.lam) * kernels.divergence(data, *factors)
         if not steering.is_straight:
             loss += steering.charge(get_backend("reference"), *scales.start(result.H, result.V))
@@ -433,7 +453,8 @@ class NMFAlpha(PartsTransformer):
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:
             raise ValueError("path needs the X of a fit with labels: its margin components.")
-        run = check_parts(self._recipe().run, X, len(self.components_))
+        r = len(self.components_)
+        run = check_parts(self._recipe().run, X, r, column_names(self))
         weights = getattr(self, "sample_weight_", None)
         if weights is not None:
             rows = np.flatnonzero(weights)
@@ -445,7 +466,7 @@ class NMFAlpha(PartsTransformer):
         steps = factorize_path(
             scales.data(X), start, S=scales.margins(S), lams=lams, solver=self.solver,
             max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=callback,
-            steering=run.steering(X.shape, scales, gaps),
+            steering=run.steering(X, r, scales, gaps),
         )  # fmt: skip
         found = (PathStep(lam, parts_of(scales.back(result).V, run.fixed)) for lam, result in steps)
         return sorted(found, key=lambda step: step.lam)

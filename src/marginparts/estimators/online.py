@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import DEFAULT_LAM, Array, Data, Samples, Seed, Targets
 from marginparts.backends import Backend
-from marginparts.estimators._base import PartlyLabeledClassifier, validated
+from marginparts.estimators._base import Counted, PartlyLabeledClassifier, validated
 from marginparts.labels import Labels
 from marginparts.online import Rows, Stream, StreamSpec, View
 from marginparts.online._classes import declared_classes, labels_of, places_in
@@ -123,7 +123,9 @@ class OnlineNMFAlphaClassifier(
         self.backend = backend
         self.random_state = random_state
 
-    def fit(self, X: Samples, y: Targets) -> OnlineNMFAlphaClassifier:
+    def fit(
+        self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None
+    ) -> OnlineNMFAlphaClassifier:
         """Forget what was learned, and go once over samples as if they came in a stream.
 
         Parameters
@@ -133,6 +135,8 @@ class OnlineNMFAlphaClassifier(
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled; at least two classes. All labels are at hand,
             so that -1 and 1 alone are two classes, as in any other fit.
+        sample_weight : (n,) array-like or None
+            As for `partial_fit`.
 
         Returns
         -------
@@ -142,12 +146,17 @@ class OnlineNMFAlphaClassifier(
         self._spec()  # wrong parameters are refused before the data is read
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
+        X, y, weights, _ = Counted.of(X, y, sample_weight, type(self).__name__)
         labels = self._check_labels(y, X.shape[0])
         self._begin(X, labels, declared=True)
-        return self._take(X, labels)
+        return self._take(X, labels, weights)
 
     def partial_fit(
-        self, X: Samples, y: Targets | None = None, classes: ArrayLike | None = None
+        self,
+        X: Samples,
+        y: Targets | None = None,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> OnlineNMFAlphaClassifier:
         """Learn from the next samples of a stream.
 
@@ -162,6 +171,10 @@ class OnlineNMFAlphaClassifier(
             All labels that the stream will have, at the first call; for several labels a sample
             the names of the columns. Without them a new label becomes a new class, and a batch
             may have one class only or none.
+        sample_weight : (n,) array-like or None
+            How much each sample counts in the loss, in the steps of the learners, in the last SVM
+            and in the lot that keeps it in the memory; 0 leaves it out. Batches and half-lives
+            count samples, whatever their weights.
 
         Returns
         -------
@@ -171,6 +184,7 @@ class OnlineNMFAlphaClassifier(
         self._spec()
         first = not hasattr(self, "stream_")
         X = self._check_data(X, reset=first)
+        X, y, weights, _ = Counted.of(X, y, sample_weight, None)
         if first:
             check_mass(X, type(self).__name__)
             declared = None if classes is None else declared_classes(classes)
@@ -183,7 +197,7 @@ class OnlineNMFAlphaClassifier(
             labels = labels_of(
                 y, X.shape[0], self.classes_, closed=self.declared_, multilabel=self.multilabel_
             )
-        return self._take(X, labels)
+        return self._take(X, labels, weights)
 
     def _begin(self, X: Data, labels: Labels, *, declared: bool) -> None:
         """Begin an empty stream."""
@@ -194,13 +208,13 @@ class OnlineNMFAlphaClassifier(
             sp.csr_array(X), labels.codes, len(labels.classes), seed_of(self.random_state)
         )
 
-    def _take(self, X: Data, labels: Labels) -> OnlineNMFAlphaClassifier:
+    def _take(self, X: Data, labels: Labels, weights: Array | None) -> OnlineNMFAlphaClassifier:
         """Pass samples on to the stream."""
         stream, c = self.stream_, len(labels.classes)
         if c > len(self.classes_):
             stream = stream.with_classes(places_in(self.classes_, labels.classes), c)
         X = sp.csr_array(X).astype(stream.pending.X.dtype, copy=False)
-        stream = stream.then(Rows.arrived(X, labels.codes, c), self._spec())
+        stream = stream.then(Rows.arrived(X, labels.codes, c, weights), self._spec())
         # all or nothing: what was interrupted leaves the model as it was
         self.stream_, self.classes_ = stream, labels.classes
         self.n_samples_seen_ += X.shape[0]

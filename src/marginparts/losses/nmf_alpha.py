@@ -15,9 +15,10 @@ from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginparts._types import Array, Matrix, Operator, Problem, State, Step
-from marginparts.backends import Also, Backend, Plus
+from marginparts.backends import Also, Backend, Plus, Shared
 from marginparts.backends.base import full_denominator
 
 
@@ -42,8 +43,44 @@ class Penalty(NamedTuple):
         return Penalty(self.l1 * size / loss, self.l2 * size**2 / loss)
 
 
+class Prior(NamedTuple):
+    """Samples that one part each explains: the rows of A' with the codes ``diag(B)``."""
+
+    A: Array  # (d, r)
+    B: Array  # (r,)
+
+    def divergence(self, V: Array) -> float:
+        """Return ``D(A, V diag(B))``."""
+        seen, fit = self.A > 0, V.astype(np.float64) * self.B
+        if not fit[seen].all():
+            return float("inf")
+        more = fit[seen] / self.A[seen] - 1  # next to nothing where parts are what the prior says
+        return float(np.sum(self.A[seen] * (more - np.log1p(more))) + fit[~seen].sum())
+
+
+class Apart(NamedTuple):
+    """A charge for features that parts share, with their sums held near one.
+
+    It is ``sum_j rows_j * sum_{k<l} V_jk V_jl``, and ``D(mass, scale * s)`` for each column sum s:
+    parts could evade the charge by being small.
+    """
+
+    rows: Array  # (d,)
+    mass: float
+    scale: float
+
+    def charge(self, V: Array) -> float:
+        """Return what this adds to the loss."""
+        V = V.astype(np.float64)
+        sums, shared = V.sum(axis=1), np.einsum("jk,jk->j", V, V)
+        fits = self.scale * V.sum(axis=0)
+        fits = fits[fits > 0]
+        held = np.sum(fits - self.mass * (1 + np.log(fits / self.mass)))
+        return float(self.rows @ (sums**2 - shared) / 2 + held)
+
+
 class Steering(NamedTuple):
-    """What is asked of a run: penalties, columns of V that keep their value, gaps left out.
+    """What is asked of a run: penalties, columns of V that stay, gaps left out, a prior.
 
     With ``masked`` zeros of V stay zeros. Sweeps bring zeros back, so there are none then.
     """
@@ -53,10 +90,16 @@ class Steering(NamedTuple):
     fixed: int = 0
     masked: bool = False
     gaps: Any = None  # of `solve.gaps`
+    prior: Prior | None = None
+    apart: Apart | None = None
 
     def charge(self, backend: Backend, H: Array, V: Array) -> float:
-        """Return what the penalties add to the loss."""
+        """Return what the penalties and the prior add to the loss."""
         loss = 0.0
+        if self.prior is not None:
+            loss += self.prior.divergence(backend.release(V, len(self.prior.B)))
+        if self.apart is not None:
+            loss += self.apart.charge(V)
         for factor, penalty in ((V, self.V), (H, self.H)):
             if penalty.l1:
                 loss += penalty.l1 * float(backend.column_sums(factor).sum())
@@ -66,17 +109,25 @@ class Steering(NamedTuple):
 
     def scaled(self, h: float, v: float, loss: float) -> Steering:
         """Return the same for factors divided by h and v, and a loss divided by ``loss``."""
-        return self._replace(H=self.H.scaled(h, loss), V=self.V.scaled(v, loss))
+        prior, apart = self.prior, self.apart
+        if prior is not None:
+            prior = Prior(prior.A / loss, prior.B * (v / loss))
+        if apart is not None:
+            apart = Apart(apart.rows * (v**2 / loss), apart.mass / loss, apart.scale * (v / loss))
+        penalties = self.H.scaled(h, loss), self.V.scaled(v, loss)
+        return Steering(*penalties, self.fixed, self.masked, self.gaps, prior, apart)
 
     @property
     def is_straight(self) -> bool:
         """Whether nothing is asked."""
-        free = self.H.is_none and self.V.is_none and not self.fixed and not self.masked
-        return free and self.gaps is None
+        free = self.prior is None and self.apart is None and self.gaps is None
+        free = free and not self.fixed and not self.masked
+        return free and self.H.is_none and self.V.is_none
 
     def needs_shrinking(self, supervised: bool) -> bool:
         """Whether denominators alone cannot carry the penalties."""
-        return self.H.is_square or self.V.is_square or (supervised and self.H.l1 > 0)
+        square = self.H.is_square or self.V.is_square or self.apart is not None
+        return square or (supervised and self.H.l1 > 0)
 
 
 #: Nothing is asked of the factors.
@@ -84,6 +135,22 @@ STRAIGHT = Steering()
 
 #: The share of its row's mass to which an entry of H is lifted from next to nothing.
 _LIFT = 1e-6
+
+
+class Pull(NamedTuple):
+    """A prior as the updates want it."""
+
+    A: Any  # (d, r), a factor
+    B: Any  # (r,), like column sums
+    rows: Operator  # the identity (d, d)
+
+    @classmethod
+    def of(cls, prior: Prior, backend: Backend, dtype: Any) -> Pull:
+        """Make a prior ready."""
+        A, B = (backend.factor(np.ascontiguousarray(each, dtype)) for each in
+                (prior.A, prior.B[None]))  # fmt: skip
+        one = sp.eye_array(len(prior.A), dtype=dtype, format="csr")
+        return cls(A, backend.column_sums(B), backend.coefficients(one))
 
 
 @dataclass
@@ -103,6 +170,8 @@ class NMFAlphaProblem(Problem):
     settled: float = 0.0  # when it may stop early
     steering: Steering = STRAIGHT
     kept: Any = None  # (d, k), the columns of V that are fixed
+    pull: Pull | None = None  # the prior of V, prepared
+    _spare: Array | None = field(default=None, repr=False)  # memory for a V, of no value
     _row_weights: dict[float, Array] = field(default_factory=dict, repr=False)
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
@@ -156,14 +225,34 @@ class NMFAlphaProblem(Problem):
 
         ``step`` lowers the loss over one factor: by default the backend's `half_step`.
         """
+        plain = step is None and not gauge
         step = step or self.backend.half_step
         penalty = self.steering.V if block == "V" else self.steering.H
-        if not penalty.is_none:
+        if block == "V" and self.steering.apart is not None:
+            step = partial(self._set_apart, self.steering.apart, penalty, step)
+            plain = False
+        elif not penalty.is_none:
             step = partial(_penalized, self.backend, penalty, step)
+        if block == "V" and self.pull is not None:
+            plain = plain and penalty.is_none
+            step = partial(_pulled, self.backend, self.pull, step, plain)
         found = self._updated(state, block, partial(step, out=out, gauge=gauge))
         if block == "V" and self.steering.fixed:
             found.factor[:, : self.steering.fixed] = self.kept
         return found
+
+    def _set_apart(
+        self, apart: Apart, penalty: Penalty, step: Callable[..., Step], X: Matrix, A: Array,
+        B: Array, den: Array, *, out: Array | None = None, gauge: bool = False, **others: Any,
+    ) -> Step:  # fmt: skip
+        """Return the step of V with a charge for shared features, and with its penalty.
+
+        A must still be there after the step without them, so that is written elsewhere.
+        """
+        new = step(X, A, B, den, out=self._spare, **others).factor
+        self._spare = out
+        asked = Shared(apart.rows, apart.mass, apart.scale + penalty.l1, penalty.l2)
+        return self.backend.set_apart(new, A, den, asked, gauge)
 
     def _updated(self, state: State, block: str, step: Callable[..., Step]) -> Step:
         X, V, H, sums = self.X, state["V"], state["H"], self.backend.column_sums
@@ -192,7 +281,7 @@ class NMFAlphaProblem(Problem):
         A ``bold`` one also lifts entries of H that the margin components ask for from next to
         nothing, from where the bounds would let them grow only slowly, or not at all from zero.
         """
-        lift = _LIFT if bold else 0.0
+        lift = _LIFT if bold and block == "H" else 0.0
         step = partial(self.backend.sweep, sweeps=self.sweeps, settled=self.settled, lift=lift)
         return self.update(state, block, out, gauge, step)
 
@@ -216,6 +305,21 @@ class NMFAlphaProblem(Problem):
     def data_loss(self, H: Array, V: Array) -> float:
         """Return ``D(X, H V')``."""
         return self.backend.divergence(self.X, H, V)
+
+
+def _pulled(
+    backend: Backend, pull: Pull, step: Callable[..., Step], plain: bool, X: Matrix, A: Array,
+    B: Array, den: Array, **others: Any,
+) -> Step:  # fmt: skip
+    """Return the step of V with a prior, whose samples have ratios ``pull.A / A`` where A is now.
+
+    A ``plain`` step comes to the same if it is given their share afterwards, which is cheaper.
+    """
+    den = den + pull.B
+    if plain:
+        return Step(backend.added(step(X, A, B, den, **others).factor, pull.A, den))
+    plus = Plus(pull.rows, backend.quotient(pull.A, A), 1.0)
+    return step(X, A, B, den, plus=plus, **others)
 
 
 def _penalized(

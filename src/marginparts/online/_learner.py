@@ -41,13 +41,13 @@ def learn(rows: Rows, W: Array, order: NDArray[np.intp]) -> tuple[Array, Array]:
     seen, duals = hellinger(rows.X), rows.duals.copy()
     order = order[~rows.faint[order]]
     for k in np.flatnonzero(W.any(axis=1) | (signs > 0).any(axis=0)):
-        # duals are kept as if no row were faded; a faded row takes its share of a step
-        longest = rows.weights * np.maximum(_LONGEST - duals[:, k], 0)
+        # duals are kept as if all rows counted 1; a faded row takes its share of a step
+        longest = rows.heavy * np.maximum(_LONGEST - duals[:, k], 0)
         steps = online_duals(
             seen.indptr, seen.indices, seen.data, np.ascontiguousarray(signs[:, k]),
             order[signs[order, k] != 0], True, False, longest, W[k],
         )  # fmt: skip
-        duals[:, k] += np.divide(steps, rows.weights, out=np.zeros(len(rows)), where=~rows.faint)
+        duals[:, k] += np.divide(steps, rows.heavy, out=np.zeros(len(rows)), where=~rows.faint)
     return duals, W
 
 

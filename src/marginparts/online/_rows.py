@@ -30,12 +30,20 @@ class Rows:
     duals: Array  # (m, c), of each class's online learner; zero where a label is unknown
     weights: Array  # (m,): what forgetting has left of each row; 1 when it comes
     lots: Array  # (m,)
+    sample_weight: Array = None  # type: ignore[assignment] # (m,): what each counts; None for 1
+
+    def __post_init__(self) -> None:
+        if self.sample_weight is None:
+            object.__setattr__(self, "sample_weight", np.ones(len(self)))
 
     @classmethod
-    def arrived(cls, X: sp.csr_array, codes: NDArray[np.int64], c: int) -> Rows:
+    def arrived(
+        cls, X: sp.csr_array, codes: NDArray[np.int64], c: int, sample_weight: Array | None = None
+    ) -> Rows:
         """Return new rows, of which no learner has heard yet."""
         m = X.shape[0]
-        return cls(X, codes, np.zeros((m, c)), np.ones(m), np.ones(m))
+        found = cls(X, codes, np.zeros((m, c)), np.ones(m), np.ones(m))
+        return found if sample_weight is None else replace(found, sample_weight=sample_weight)
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -52,6 +60,11 @@ class Rows:
         return self.weights <= _FAINT
 
     @property
+    def heavy(self) -> Array:
+        """What each row counts (m,): what it came with, less what was forgotten."""
+        return self.weights * self.sample_weight
+
+    @property
     def class_sizes(self) -> NDArray[np.int64]:
         """The number of rows that are known to belong to each class (c,)."""
         members = self.codes == 1
@@ -62,9 +75,9 @@ class Rows:
     @cached_property
     def weighted(self) -> Any:
         """X with each row times its weight: the I-divergence is homogeneous."""
-        if (self.weights == 1).all():
+        if (self.heavy == 1).all():
             return self.X
-        return sp.csr_array(sp.diags_array(self.weights.astype(self.X.dtype)) @ self.X)
+        return sp.csr_array(sp.diags_array(self.heavy.astype(self.X.dtype)) @ self.X)
 
     def take(self, rows: NDArray[Any] | slice) -> Rows:
         """Return some of the rows."""
@@ -94,7 +107,7 @@ class Rows:
 
         Faint rows leave. Of the others unlabeled ones leave first, then those of the largest class,
         so that no class is lost. Among equals the reservoir priority decides: what stays is a
-        random sample of all that came, whatever its order, and faded rows are likelier to leave.
+        random sample of all that came, whatever its order, and light rows are likelier to leave.
         """
         stays = ~self.faint
         surplus = int(stays.sum()) - most
@@ -108,7 +121,7 @@ class Rows:
     def _priority(self) -> Array:
         """Reservoir priorities (m,): the rows with the k largest are a weighted sample."""
         lots = np.log(np.maximum(self.lots, np.finfo(float).tiny))
-        return np.divide(lots, self.weights, out=np.full(len(self), -np.inf), where=~self.faint)
+        return np.divide(lots, self.heavy, out=np.full(len(self), -np.inf), where=~self.faint)
 
     def _better_of_class(self, among: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Return how many of some rows have the same class and a higher priority (m,)."""

@@ -175,7 +175,7 @@ class Stream:
         shown = self.step(self.pending, how) if len(self.pending) or self.V is None else self
         rows = shown.memory.take(np.flatnonzero(shown.memory.labeled))
         unscaled = rows.X * rows.X.dtype.type(self.scale)
-        labels = Labels(np.arange(len(self.W)), rows.codes)
+        labels = Labels(np.arange(len(self.W)), rows.codes, _or_none(rows.sample_weight))
         assert shown.V is not None, "there was a step"
         return View(shown.V, unscaled, labels, how.map.map_iter, how.head, how.backend)
 
@@ -221,12 +221,17 @@ class Stream:
         mass = float(rows.weighted.sum(dtype=np.float64))
         if self.V is not None and not (grown and past.mass <= _SHORT_PAST * mass):
             return _with_unseen(self.V, rows.X), past, self.labels_at_start, how.n_iter
-        known = Labels(np.arange(self.W.shape[0]), rows.codes)
+        known = Labels(np.arange(self.W.shape[0]), rows.codes, _or_none(rows.sample_weight))
         _, V = start_from("auto", rows.X, how.n_components, self.seed, known)
         V = np.ascontiguousarray(parts_of(V).T)
         if past.mass > 0:
             past = past.recoded(V, kernels)
         return V, past, labels, _BEGIN * how.n_iter
+
+
+def _or_none(weights: Array) -> Array | None:
+    """Return the weights of rows, None where they are all 1."""
+    return None if (weights == 1).all() else weights
 
 
 def _with_unseen(V: Array, X: sp.csr_array) -> Array:

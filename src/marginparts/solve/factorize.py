@@ -14,7 +14,7 @@ from marginparts._types import DEFAULT_LAM, Array, Callback, Data, Init, Result,
 from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
-from marginparts.losses.nmf_alpha import STRAIGHT, NMFAlphaProblem, Steering
+from marginparts.losses.nmf_alpha import STRAIGHT, NMFAlphaProblem, Pull, Steering
 from marginparts.rows.base import Elsewhere, Given, OutOfCore, Rows, at_hand
 from marginparts.rows.dask import as_dask_rows
 from marginparts.solve.gaps import problem_with
@@ -234,6 +234,8 @@ def factorize_path(
         check_steering(problem, X)
         V = np.hstack([fixed, V[:, steering.fixed :]])
         problem.kept = deepcopy(kernels.factor(V)[:, : steering.fixed])
+        if problem.steering.prior is not None:
+            problem.pull = Pull.of(problem.steering.prior, kernels, V.dtype)
     for lam in sorted(set(lams), reverse=True):
         problem.lam = lam
         run = minimize(
@@ -252,13 +254,14 @@ def check_steering(problem: NMFAlphaProblem, X: Rows) -> None:
     """Refuse what a backend cannot carry."""
     if isinstance(X, OutOfCore):
         raise ValueError(
-            "Penalties, fixed and allowed need X in memory, and not rows on disk or on a cluster."
+            "Penalties, exclusivity, a prior, fixed and allowed need X in memory, and not rows on "
+            "disk or on a cluster."
         )
     kernels = problem.backend
     if problem.steering.needs_shrinking(problem.S is not None) and not kernels.can_shrink:
         raise ValueError(
-            f"backend={kernels.name!r} cannot carry squared penalties, nor alpha_W with labels; "
-            "use l1_ratio=1 without labels, or backend='numba'."
+            f"backend={kernels.name!r} cannot carry squared penalties, exclusivity, nor alpha_W "
+            "with labels; use l1_ratio=1 without labels, or backend='numba'."
         )
 
 

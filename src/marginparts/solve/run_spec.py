@@ -6,19 +6,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from marginparts._types import Array, Seed
 from marginparts.backends import Backend, get_backend
 from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.labels import Labels
-from marginparts.losses.nmf_alpha import Penalty, Steering
-from marginparts.rows.base import Rows
+from marginparts.losses.nmf_alpha import Apart, Penalty, Prior, Steering
+from marginparts.rows.base import Elsewhere, Rows
 from marginparts.solve.gaps import MISSING, Gaps
 from marginparts.solve.loop import SOLVERS
+from marginparts.solve.prior import prior_parts, pseudo_counts
 from marginparts.solve.scales import Scales
-from marginparts.solve.start import start_from
-from marginparts.validation import check_count, check_nonnegative, check_option, check_weights
+from marginparts.solve.start import prior_start, start_from
+from marginparts.validation import (
+    check_count,
+    check_nonnegative,
+    check_option,
+    check_weights,
+    seed_of,
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,9 @@ class RunSpec:
     l1_ratio: float = 0.0
     fixed: Any = None
     allowed: Any = None
+    prior: Any = None
+    strength: float = 1.0
+    exclusivity: float = 0.0
     missing: str | None = None
 
     def __post_init__(self) -> None:
@@ -44,11 +55,15 @@ class RunSpec:
             check_nonnegative(self.alpha_H, "alpha_H")
         if check_nonnegative(self.l1_ratio, "l1_ratio") > 1:
             raise ValueError(f"l1_ratio={self.l1_ratio!r} must be a number from 0 to 1.")
+        check_nonnegative(self.strength, "strength")
+        check_nonnegative(self.exclusivity, "exclusivity")
         check_count(self.max_iter, "max_iter")
         check_nonnegative(self.tol, "tol")
         check_option(self.solver, "solver", SOLVERS)
         if self.missing is not None:
             check_option(self.missing, "missing", MISSING)
+            if self.prior is not None or self.exclusivity:
+                raise ValueError("A prior and exclusivity need data without gaps; drop missing.")
         get_backend(self.backend)
         if self.feature_weight is not None:
             given = check_weights(self.feature_weight, "feature_weight")
@@ -59,36 +74,85 @@ class RunSpec:
         """The number of parts that stay as they are."""
         return 0 if self.fixed is None else len(self.fixed)
 
+    @property
+    def carried(self) -> Array | None:
+        """The parts (m, d) of a prior that has any strength."""
+        return None if self.prior is None or not self.strength else self.prior
+
     def start(
         self, X: Rows, r: int, seed: Seed, labels: Labels | None = None
     ) -> tuple[Array, Array]:
-        """Return the start of a fit: fixed parts first, and zeros where a part may not be."""
-        k = self.n_fixed
-        by_name = isinstance(self.init, str)
-        H, V = start_from(self.init, X, r - k if by_name else r, seed, labels)
-        if k:
-            fixed = self.fixed.T.astype(X.dtype)
-            if by_name:
-                # a fixed part explains of each row what one of the others does on average
-                share = H.mean(axis=1, keepdims=True) * column_sums(V).mean()
-                H = np.hstack([share / column_sums(fixed), H]).astype(X.dtype)
-            V = np.hstack([fixed, V if by_name else V[:, k:]])
+        """Return the start of a fit: fixed parts first, then those with a prior.
+
+        There are zeros where a part may not be.
+        """
+        k, by_name, m = self.n_fixed, isinstance(self.init, str), self._n_carried
+        H, V = start_from(self.init, X, max(r - k - m, 1) if by_name else r, seed, labels)
+        known = [] if self.fixed is None else [self.fixed.T.astype(X.dtype)]
+        if self.carried is not None:
+            begun = prior_start(self.carried, X, seed_of(seed))
+            known.append(
+                begun if by_name else np.where(V[:, k : k + m] > 0, V[:, k : k + m], begun)
+            )
+        if known and by_name:
+            # such a part explains of each row what one of the others does on average
+            share = H.mean(axis=1, keepdims=True) * column_sums(V).mean()
+            first = np.hstack(known)
+            H = np.hstack([share / column_sums(first), H])[:, :r].astype(X.dtype)
+            V = np.hstack([first, V])[:, :r]
+        elif known:
+            V = np.hstack([*known, V[:, k + m :]])
         if self.allowed is not None:
             V = V.copy()
             V[:, k:] *= self.allowed.T[:, k:]
+        if self.exclusivity:  # parts that sum to one, near which it holds them
+            counted = V if self.feature_weight is None else V * self.feature_weight[:, None]
+            sums = np.where(np.arange(r) < k, 1, column_sums(counted)).astype(V.dtype)
+            H, V = H * sums, safe_ratio(V, sums[None])
         return H, V
 
-    def steering(
-        self, shape: tuple[int, int], scales: Scales, gaps: Gaps | None = None
-    ) -> Steering:
+    @property
+    def _n_carried(self) -> int:
+        return 0 if self.carried is None else len(self.carried)
+
+    def steering(self, X: Rows, r: int, scales: Scales, gaps: Gaps | None = None) -> Steering:
         """Return the penalties of scaled factors: rows count by their weights, columns too."""
         alphas = self.alpha_W, self.alpha_W if self.alpha_H == "same" else self.alpha_H
-        sizes = [n if own is None else own.sum() for n, own in zip(shape, scales, strict=True)]
+        sizes = [n if own is None else own.sum() for n, own in zip(X.shape, scales, strict=True)]
         H, V = (
             Penalty(self.l1_ratio * float(alpha) * float(size), self._squares(alpha, size, own))
             for alpha, size, own in zip(alphas, reversed(sizes), scales, strict=True)
         )
-        return Steering(H, V, self.n_fixed, self.allowed is not None, gaps)
+        steering = Steering(H, V, self.n_fixed, self.allowed is not None, gaps)
+        if self.carried is None and not self.exclusivity:
+            return steering
+        masses = scales.column_masses(X)
+        prior = self._pseudo_counts(float(masses.sum()), r, scales)
+        return steering._replace(prior=prior, apart=self._apart(masses, r))
+
+    def _apart(self, masses: Array, r: int) -> Apart | None:
+        """Return the charge for shared features, from the data's masses (d,).
+
+        Two parts like the mean of the data share 1. With exclusivity 1 the mean over all pairs is
+        charged like the whole mass of the data.
+        """
+        if not self.exclusivity or r < 2:
+            return None
+        mass = float(masses.sum())
+        pairs = r * (r - 1) / 2
+        rows = safe_ratio(np.full(len(masses), self.exclusivity * mass**2 / pairs), masses)
+        return Apart(rows, mass / r, mass / r)
+
+    def _pseudo_counts(self, mass: float, r: int, scales: Scales) -> Prior | None:
+        """Return the prior of scaled parts: with strength 1 all r would have the data's mass."""
+        if self.carried is None:
+            return None
+        parts, k = self.carried, self.n_fixed
+        if self.allowed is not None:
+            parts = parts * self.allowed[k : k + len(parts)]
+        if scales.columns is not None:
+            parts = parts * scales.columns
+        return pseudo_counts(parts, k, r, self.strength * mass / r)
 
     def _squares(self, alpha: Any, size: Any, own: Array | None) -> Any:
         """Return the weight of squares: of each row, where they are those of a scaled factor."""
@@ -98,9 +162,12 @@ class RunSpec:
         return l2 * safe_ratio(np.ones(len(own)), own.astype(np.float64))
 
 
-def check_parts(run: RunSpec, X: Rows, r: int) -> RunSpec:
-    """Return a run whose fixed parts and allowed features are arrays that fit the data."""
-    d, fixed, allowed = X.shape[1], run.fixed, run.allowed
+def check_parts(run: RunSpec, X: Rows, r: int, names: ArrayLike | None = None) -> RunSpec:
+    """Return a run whose fixed parts, prior and allowed features are arrays that fit the data.
+
+    ``names`` are those of the columns, where they are known.
+    """
+    d, fixed, allowed, prior = X.shape[1], run.fixed, run.allowed, run.prior
     if fixed is not None:
         fixed = check_array(fixed, dtype=X.dtype, input_name="fixed")
         if fixed.shape[1] != d or not 0 < len(fixed) < r:
@@ -110,6 +177,18 @@ def check_parts(run: RunSpec, X: Rows, r: int) -> RunSpec:
             )
         if fixed.min() < 0 or not fixed.any(axis=1).all():
             raise ValueError("fixed must be 0 or larger, and no part may be zero.")
+    if (prior is not None or run.exclusivity) and isinstance(X, Elsewhere):
+        raise ValueError(
+            "A prior and exclusivity need X in memory, and not rows on disk or on a cluster."
+        )
+    if prior is not None:
+        prior = prior_parts(prior, X.dtype, d, names)
+        free = r - (0 if fixed is None else len(fixed))
+        if len(prior) > free:
+            raise ValueError(
+                f"prior has {len(prior)} parts, and n_components leaves room for {free}; raise it, "
+                "or give fewer."
+            )
     if allowed is not None:
         allowed = np.asarray(allowed, dtype=bool)
         if allowed.shape != (r, d):
@@ -120,4 +199,4 @@ def check_parts(run: RunSpec, X: Rows, r: int) -> RunSpec:
                 f"Feature {int(nowhere.all(axis=0).argmax())} is allowed in no part; leave it out, "
                 "or give it feature_weight 0."
             )
-    return replace(run, fixed=fixed, allowed=allowed)
+    return replace(run, fixed=fixed, allowed=allowed, prior=prior)

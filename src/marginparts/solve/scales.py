@@ -50,6 +50,12 @@ class Scales(NamedTuple):
             scaled.eliminate_zeros()
         return scaled
 
+    def column_masses(self, X: Any) -> Array:
+        """Return the sums of the columns (d,) of the scaled data."""
+        rows = np.ones(X.shape[0]) if self.rows is None else self.rows.astype(np.float64)
+        sums = np.asarray(X.T @ rows).ravel()
+        return sums if self.columns is None else sums * self.columns
+
     def start(self, H: Array, V: Array) -> tuple[Array, Array]:
         """Return the factors of the scaled data."""
         H = H if self.rows is None else H * self.rows[:, None]

@@ -32,7 +32,7 @@ from marginparts.validation import (
 
 NNDSVD = ("nndsvda", "nndsvdar")
 
-#: The share of noise in a start from labels: breaks ties, and keeps every entry positive.
+#: The share of noise in a start from labels or a prior: breaks ties, keeps every entry positive.
 _NOISE = 0.1
 
 #: Numbers that are compared at a time where a start is checked.
@@ -259,6 +259,15 @@ def _class_centroids(X: Data, k: int, seed: int, weights: Array | None) -> list[
     with thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return list(means.fit(X, sample_weight=weights).cluster_centers_)
+
+
+def prior_start(parts: Array, X: Data, seed: int) -> Array:
+    """Return where parts with a prior begin, (d, m): with a tenth of the data's mean, and noise."""
+    shares = parts / np.maximum(parts.sum(axis=1, keepdims=True), tiny(X.dtype))
+    mean = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
+    noise = uniform_rows(seed, 2, (X.shape[1], len(parts)))
+    V = (1 - _NOISE) * shares.T + _NOISE * noise * (mean / mean.sum())[:, None]
+    return V.astype(X.dtype)
 
 
 def _made_by_rows(X: Rows, r: int, make: Callable[[int, int], Array]) -> Any:

@@ -186,6 +186,7 @@ TABLES: dict[str, Table] = {
         Field("X", ("m", "d"), least=0), Field("codes", None, "i", least=-1),
         Rule("codes", _codes_fit), Field("duals", ("m", "c"), least=0),
         Field("weights", ("m",), least=0, most=1), Field("lots", ("m",), least=0, most=1),
+        Field("sample_weight", ("m",), least=0),
     ),
     "Stream": (
         Field("V", ("d", "r"), least=0, most=_ONE, optional=True),

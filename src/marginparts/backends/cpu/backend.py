@@ -23,6 +23,7 @@ from marginparts.backends.base import (
     Backend,
     Known,
     Plus,
+    Shared,
     gauged,
     inverse_or_zero,
     least_entry,
@@ -302,6 +303,28 @@ class NumbaBackend(Backend):
         with kernels.threads(step.size):
             kernels.shrink(step, den.astype(dtype), weight.astype(dtype), dtype.type(l1), l2)
         return Step(step)
+
+    def set_apart(
+        self, step: Array, before: Array, den: Array, asked: Shared, gauge: bool = False
+    ) -> Step:
+        """Turn a step into one that is charged for shared features, in its place."""
+        if gauge:  # seldom, and the violation needs all of it
+            return super().set_apart(step, before, den, asked, gauge)
+        dtype, n = step.dtype, len(step)
+        mass = asked.mass * inverse_or_zero(self.column_sums(before), np.float64)
+        l2 = np.broadcast_to(np.asarray(asked.l2, dtype), n)
+        with kernels.threads(step.size):
+            kernels.set_apart(
+                step, before, den.astype(dtype), mass.astype(dtype), asked.rows.astype(dtype),
+                dtype.type(asked.l1), l2,
+            )  # fmt: skip
+        return Step(step)
+
+    def added(self, step: Array, A: Array, den: Array) -> Array:
+        """Add ``A / den`` to a step in its place."""
+        with kernels.threads(step.size):
+            kernels.add_scaled(step, A, inverse_or_zero(den, step.dtype))
+        return step
 
     def can_sweep(self, X: Matrix) -> bool:
         """Coordinate descent is for sparse data."""

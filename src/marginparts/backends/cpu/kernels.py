@@ -320,6 +320,14 @@ def move_ahead(now, before, b, least):  # type: ignore[no-untyped-def]
             before[i, k] = max(point, least * now[i, k])
 
 
+@compiled(parallel=True)
+def add_scaled(step, A, scale):  # type: ignore[no-untyped-def]
+    """Add ``A * scale`` to a step, with a scale for each column."""
+    for i in prange(len(step)):
+        for k in range(step.shape[1]):
+            step[i, k] += A[i, k] * scale[k]
+
+
 @compiled(fastmath=IN_ORDER, parallel=True)
 def shrink(step, den, weight, l1, l2):  # type: ignore[no-untyped-def]
     """Write t with ``l2 t**2 + (u + l1) t = u s`` over each s of a step, u = weight * den."""
@@ -330,6 +338,25 @@ def shrink(step, den, weight, l1, l2):  # type: ignore[no-untyped-def]
             u = w * den[k]
             a, b = u * step[i, k], half * (u + l1)
             step[i, k] = a / max(b + np.sqrt(b * b + square * a), least)
+
+
+@compiled(fastmath=FAST_SUMS, parallel=True)
+def set_apart(step, before, den, mass, rows, l1, l2):  # type: ignore[no-untyped-def]
+    """Write t with ``q / v t**2 + (den + l1) t = g v`` over each s of a step, v before it.
+
+    ``g`` is ``den s / v + mass`` and ``q`` is ``l2 v + rows (sum of the row - v)``.
+    """
+    half, least = step.dtype.type(0.5), step.dtype.type(1e-37)
+    for i in prange(len(step)):
+        total = step.dtype.type(0)
+        for k in range(step.shape[1]):
+            total += before[i, k]
+        w, square = rows[i], l2[i]
+        for k in range(step.shape[1]):
+            v, b = before[i, k], half * (den[k] + l1)
+            g = den[k] * step[i, k] / max(v, least) + mass[k]
+            q = square * v + w * (total - v)
+            step[i, k] = v * g / max(b + np.sqrt(b * b + q * g), least)
 
 
 # The two loops over dense blocks are not threaded: they run between BLAS calls, whose idle threads

@@ -166,6 +166,10 @@ class TorchBackend(Backend):
         gap = torch.minimum((A * share).double(), mass * slope.double()).abs().amax(1)
         return gauged(step, float(mass.sum()), float(gap.sum()))
 
+    def quotient(self, A: Tensor, B: Tensor) -> Tensor:
+        """Return ``A / B`` entry by entry, and 0 where B is 0."""
+        return torch.where(B > 0, A / B, torch.zeros_like(B))
+
     def total(self, parts: Iterable[Tensor]) -> Tensor:
         """Return the sum of factors, added up in float64."""
         parts = iter(parts)
