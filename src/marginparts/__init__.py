@@ -21,17 +21,28 @@ if TYPE_CHECKING:
         ConstrainedNMF,
         NMFAlpha,
         NMFAlphaClassifier,
+        NMFAlphaConsensus,
         NMFAlphaCV,
         OnlineNMFAlphaClassifier,
         SemiSupervisedNMF,
         TransductiveSVM,
     )
+    from marginparts.estimators.editing import edit_parts
+    from marginparts.matching import match_parts
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
-    from marginparts.plots import plot_choice, plot_components, plot_loss, plot_path, top_words
+    from marginparts.plots import (
+        plot_choice,
+        plot_components,
+        plot_loss,
+        plot_path,
+        plot_stability,
+        top_words,
+    )
     from marginparts.rows.disk import open_rows
     from marginparts.seeds import seed_columns
     from marginparts.solve.factorize import nmf_alpha, nmf_alpha_path
     from marginparts.solve.start import class_start
+    from marginparts.topics import TopicView, topic_view
 
 #: The module each public name lives in.
 _HOME = {
@@ -42,16 +53,20 @@ _HOME = {
     "NMFAlpha": "estimators",
     "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
+    "NMFAlphaConsensus": "estimators",
     "OnlineNMFAlphaClassifier": "estimators",
     "Progress": "_types",
     "Result": "_types",
     "SemiSupervisedNMF": "estimators",
     "Stop": "_types",
+    "TopicView": "topics",
     "TransductiveSVM": "estimators",
     "class_start": "solve.start",
+    "edit_parts": "estimators.editing",
     "fit_file": "app.fitting",
     "load": "app.model_file",
     "margin_directions": "directions",
+    "match_parts": "matching",
     "nmf_alpha": "solve.factorize",
     "nmf_alpha_path": "solve.factorize",
     "open_rows": "rows.disk",
@@ -59,9 +74,11 @@ _HOME = {
     "plot_components": "plots",
     "plot_loss": "plots",
     "plot_path": "plots",
+    "plot_stability": "plots",
     "save": "app.model_file",
     "seed_columns": "seeds",
     "top_words": "plots",
+    "topic_view": "topics",
 }
 
 __all__ = [
@@ -72,18 +89,22 @@ __all__ = [
     "NMFAlpha",
     "NMFAlphaCV",
     "NMFAlphaClassifier",
+    "NMFAlphaConsensus",
     "OnlineNMFAlphaClassifier",
     "Progress",
     "Result",
     "SemiSupervisedNMF",
     "Stop",
+    "TopicView",
     "TransductiveSVM",
     "__version__",
     "class_start",
     "datasets",
+    "edit_parts",
     "fit_file",
     "load",
     "margin_directions",
+    "match_parts",
     "nmf_alpha",
     "nmf_alpha_path",
     "open_rows",
@@ -91,9 +112,11 @@ __all__ = [
     "plot_components",
     "plot_loss",
     "plot_path",
+    "plot_stability",
     "save",
     "seed_columns",
     "top_words",
+    "topic_view",
 ]
 
 
