@@ -35,7 +35,7 @@ class DistinctiveWord(NamedTuple):
 
     ``credited`` is how often it is credited to the part. ``log2_fold`` is the logarithm of its rate
     there over the largest rate in another part (1 is twice as frequent), and ``low`` and ``high``
-    are the ends of a 95 % interval.
+    are the ends of a 95 % interval, with the proportions taken as known.
     """
 
     word: str

@@ -35,8 +35,8 @@ class NMFAlphaConsensus(
     """`NMFAlpha` from what several starts agree on, with a number for how stable each part is.
 
     A few short runs from different starts; their parts matched, one of each run to a group; the
-    median of each group, without outliers; and one last fit that starts there. It depends less on
-    the seed than a single fit, ends lower as a rule, and costs four to five of them.
+    median of each group, without outliers; and one last fit that starts there. It mostly
+    depends less on the seed than a single fit, ends lower as a rule, and costs about four of them.
 
     Parameters
     ----------
