@@ -21,11 +21,14 @@ if TYPE_CHECKING:
         ConstrainedNMF,
         NMFAlpha,
         NMFAlphaClassifier,
+        NMFAlphaConsensus,
         NMFAlphaCV,
         OnlineNMFAlphaClassifier,
         SemiSupervisedNMF,
         TransductiveSVM,
     )
+    from marginparts.estimators.editing import edit_parts
+    from marginparts.matching import match_parts
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
     from marginparts.plots import (
         plot_choice,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
         plot_loss,
         plot_path,
         plot_ranks,
+        plot_stability,
         top_words,
     )
     from marginparts.rows.disk import open_rows
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from marginparts.solve.factorize import nmf_alpha, nmf_alpha_path
     from marginparts.solve.prior import carried_parts
     from marginparts.solve.start import class_start
+    from marginparts.topics import TopicView, topic_view
 
 #: The module each public name lives in.
 _HOME = {
@@ -51,19 +56,23 @@ _HOME = {
     "NMFAlpha": "estimators",
     "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
+    "NMFAlphaConsensus": "estimators",
     "OnlineNMFAlphaClassifier": "estimators",
     "PartsChoice": "selection.held_out",
     "Progress": "_types",
     "Result": "_types",
     "SemiSupervisedNMF": "estimators",
     "Stop": "_types",
+    "TopicView": "topics",
     "TransductiveSVM": "estimators",
     "carried_parts": "solve.prior",
     "class_start": "solve.start",
+    "edit_parts": "estimators.editing",
     "fit_file": "app.fitting",
     "how_many_parts": "selection.held_out",
     "load": "app.model_file",
     "margin_directions": "directions",
+    "match_parts": "matching",
     "nmf_alpha": "solve.factorize",
     "nmf_alpha_path": "solve.factorize",
     "open_rows": "rows.disk",
@@ -72,9 +81,11 @@ _HOME = {
     "plot_loss": "plots",
     "plot_path": "plots",
     "plot_ranks": "plots",
+    "plot_stability": "plots",
     "save": "app.model_file",
     "seed_columns": "seeds",
     "top_words": "plots",
+    "topic_view": "topics",
 }
 
 __all__ = [
@@ -85,21 +96,25 @@ __all__ = [
     "NMFAlpha",
     "NMFAlphaCV",
     "NMFAlphaClassifier",
+    "NMFAlphaConsensus",
     "OnlineNMFAlphaClassifier",
     "PartsChoice",
     "Progress",
     "Result",
     "SemiSupervisedNMF",
     "Stop",
+    "TopicView",
     "TransductiveSVM",
     "__version__",
     "carried_parts",
     "class_start",
     "datasets",
+    "edit_parts",
     "fit_file",
     "how_many_parts",
     "load",
     "margin_directions",
+    "match_parts",
     "nmf_alpha",
     "nmf_alpha_path",
     "open_rows",
@@ -108,9 +123,11 @@ __all__ = [
     "plot_loss",
     "plot_path",
     "plot_ranks",
+    "plot_stability",
     "save",
     "seed_columns",
     "top_words",
+    "topic_view",
 ]
 
 

@@ -251,6 +251,8 @@ def fitted(name, kind, digits):
     options = {"random_state": 0}
     if name == "OnlineNMFAlphaClassifier":
         options |= {"n_components": 5, "batch_size": 50, "memory": 60, "half_life": 100.0}
+    elif name == "NMFAlphaConsensus":
+        options |= {"estimator": estimators.NMFAlpha(5, max_iter=15), "n_runs": 2}
     elif name != "TransductiveSVM":
         options |= {"n_components": 5, "max_iter": 15}
     if name in ("NMFAlphaClassifier", "NMFAlphaCV"):

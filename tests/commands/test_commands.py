@@ -550,6 +550,27 @@ def test_topics_name_every_label(fitted):
     assert "metal (15 labeled)" in said
 
 
+def test_topics_of_a_file_are_words_that_are_surely_distinctive(fitted):
+    table, model = fitted
+    said = run("topics", model, table)
+    assert said.exit_code == 0, said.output
+    assert re.search(r"\w+ x\d+\.\d", said.stdout)
+    for entry in json.loads(run("topics", model, table, "--json").stdout):
+        for part in entry["parts"]:
+            for word, probability, credited, fold, low, high in part["words"]:
+                assert 0 < probability <= 1
+                assert credited > 0
+                assert 0 < low < fold < high
+                assert any(word in text for text in TEXTS)
+
+
+def test_topics_need_a_file_with_something_in_it(fitted, tmp_path):
+    _, model = fitted
+    table = tmp_path / "other.csv"
+    table.write_text("id,body,kind\n1,qqq zzz,\n")
+    assert "has no sample with anything" in refused("topics", model, table)
+
+
 def test_a_page_without_examples_holds_no_text_of_the_file(fitted, tmp_path):
     table, model = fitted
     page = tmp_path / "page.html"

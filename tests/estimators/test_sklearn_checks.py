@@ -14,6 +14,7 @@ from marginparts import (
     ConstrainedNMF,
     NMFAlpha,
     NMFAlphaClassifier,
+    NMFAlphaConsensus,
     NMFAlphaCV,
     OnlineNMFAlphaClassifier,
     SemiSupervisedNMF,
@@ -25,6 +26,7 @@ from marginparts.solve.start import uniform_rows
 LITTLE = {"n_components": 4, "max_iter": 20, "random_state": 0}
 QUICK = [
     NMFAlpha(**LITTLE),
+    NMFAlphaConsensus(NMFAlpha(4, max_iter=5), n_runs=2, run_iter=3, random_state=0),
     SemiSupervisedNMF(**LITTLE),
     ConstrainedNMF(**LITTLE),
     TransductiveSVM(),
@@ -32,6 +34,7 @@ QUICK = [
 #: As a user makes them, with what they choose by themselves; the slowest are here alone.
 AS_MADE = [
     NMFAlpha(),
+    NMFAlphaConsensus(),
     NMFAlphaClassifier(lam=3.0, map_iter=5),  # few candidates, to save time
     NMFAlphaCV((2, 4), lam=3.0, map_iter=5, C=(0.5, 2.0), cv=2),
     OnlineNMFAlphaClassifier(batch_size=30),

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from marginparts import (
     NMFAlpha,
     NMFAlphaClassifier,
+    NMFAlphaConsensus,
     NMFAlphaCV,
     PartsChoice,
     SemiSupervisedNMF,
@@ -18,6 +19,7 @@ from marginparts import (
     plot_loss,
     plot_path,
     plot_ranks,
+    plot_stability,
     top_words,
 )
 from marginparts.datasets import load_digits_49
@@ -114,6 +116,19 @@ def test_the_loss_drawn_is_that_of_the_fit(classifier):
     (line,) = plot_loss(classifier).axes[0].lines
     assert_array_equal(line.get_ydata(), classifier.parts_.loss_curve_)
     assert np.all(np.diff(line.get_ydata()) <= 0)
+
+
+def test_the_stability_drawn_is_that_of_the_parts():
+    consensus = NMFAlphaConsensus(NMFAlpha(4), n_runs=3, run_iter=8, random_state=0)
+    consensus.fit(DIGITS.data)
+    axis = plot_stability(consensus).axes[0]
+    assert_allclose([bar.get_height() for bar in axis.patches], -np.sort(-consensus.stability_))
+    named = [int(label.get_text()) - 1 for label in axis.get_xticklabels()]
+    for dots, run in zip(axis.collections, consensus.agreement_, strict=True):
+        assert_allclose(dots.get_offsets()[:, 1], run[named])
+    # and it is drawn like every other
+    (line,) = plot_loss(consensus).axes[0].lines
+    assert_array_equal(line.get_ydata(), consensus.estimator_.loss_curve_)
 
 
 def test_the_choice_shows_every_rank_and_marks_the_chosen(classifier):

@@ -7,16 +7,21 @@ the intercept: nothing is approximated.
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Data
+from marginparts.app.model import Model
+from marginparts.app.preparation import PreparationError
+from marginparts.app.readers import Batch
 from marginparts.backends.base import inverse_or_zero, safe_ratio
 from marginparts.estimators import NMFAlphaClassifier
 from marginparts.solve.map import map_rows, map_rows_each, mixed_codes
+from marginparts.topics import TopicView, topic_view
 
 #: Entries of a temporary.
 _AT_ONCE = 4e6
@@ -62,6 +67,21 @@ def distinctive(components: Array, shares: Sequence[float] | None = None) -> Arr
     mean = weights @ V
     lift = np.divide(V, mean, out=np.ones_like(V), where=(mean > 0) & (V > 0))
     return np.maximum(V * np.log(lift), 0)
+
+
+def view_of(model: Model, batches: Iterable[Batch]) -> TopicView:
+    """Return the topic model's view of samples; its certainty is that of what is counted in them.
+
+    All of them are held in memory.
+    """
+    counting = replace(model.preparation, weighting="counts", idf=None)
+    samples = [batch.samples for batch in batches]
+    rows = [sp.csr_array(model.prepare(each)) for each in samples]
+    if not sum(each.nnz for each in rows):
+        raise PreparationError("The file has no sample with anything in it that the model knows.")
+    counts = sp.vstack([sp.csr_array(counting.apply(each)) for each in samples])
+    X, names = sp.vstack(rows), model.feature_names
+    return topic_view(model.classifier, X, counts=counts, feature_names=names)
 
 
 def contributions(

@@ -24,23 +24,36 @@ from marginparts.files.atomic import check_destination, written_beside
 
 if TYPE_CHECKING:
     from marginparts.app.model import Model
+    from marginparts.topics import TopicView
 
-TOPICS_EPILOG = _console.examples("topics tickets.model", "topics tickets.model --words 20 --json")
+TOPICS_EPILOG = _console.examples(
+    "topics tickets.model", "topics tickets.model tickets.csv", "topics tickets.model --json"
+)
 
 
 def topics(
     model: ModelFile,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]", help="Samples to count in: words that are surely distinctive."
+        ),
+    ] = None,
     words: Annotated[int, option("--words", "N", "Words shown of a part.", min=1)] = 8,
     parts: Annotated[int, option("--parts", "N", "Parts shown of a label.", min=1)] = 3,
+    encoding: Encoding = "utf-8",
     as_json: AsJson = False,
 ) -> None:
     """Show the parts that speak for each label, as their top words.
 
     The number before a part is what a sample made of that part alone would score for the label.
+    With a file, the one after a word says how many times as frequent it is in the part as in any
+    other: at least so many, with 95 % confidence from what is counted in the file.
     """
     with _console.sentences():
         fitted = _console.load_model(model)
-        found = _topics(fitted, words, parts)
+        view = None if file is None else _view(fitted, file, encoding)
+        found = _topics(fitted, words, parts, view)
         if as_json:
             _console.print_json(found)
             return
@@ -61,14 +74,30 @@ def _entry(entry: dict[str, Any], *, pictures: bool) -> Group:
     rows.add_column(width=8, no_wrap=True)
     rows.add_column()
     for part in entry["parts"]:
-        words = "" if pictures else ", ".join(word for word, _ in part["words"])
+        words = "" if pictures else ", ".join(_shown(*word) for word in part["words"])
         rows.add_row(f"{part['weight']:+.2f}", f"part {part['part']}", Text(printable(words)))
     if not entry["parts"]:
         rows.add_row("", "", "no part speaks for it")
     return Group(head, rows)
 
 
-def _topics(model: Model, n_words: int, n_parts: int) -> list[dict[str, Any]]:
+def _shown(word: str, *numbers: float) -> str:
+    """Return a word with the least factor by which it leads, where that is known."""
+    return word if len(numbers) < 2 else f"{word} x{2 ** numbers[-2]:.1f}"
+
+
+def _view(model: Model, file: Path, encoding: str) -> TopicView:
+    from marginparts.app.explanation import view_of
+    from marginparts.app.readers import open_source
+
+    source = open_source(file, encoding=encoding, like=model.layout)
+    with _console.bars(quiet=True) as shown:
+        return view_of(model, _console.watched(source, shown, "counting"))
+
+
+def _topics(
+    model: Model, n_words: int, n_parts: int, view: TopicView | None = None
+) -> list[dict[str, Any]]:
     """Return for each label its parts, each with its words."""
     import numpy as np
 
@@ -83,8 +112,11 @@ def _topics(model: Model, n_words: int, n_parts: int) -> list[dict[str, Any]]:
         order = np.argsort(-weights[:, c], kind="stable")[:n_parts]
         speaking = []
         for k in order[weights[order, c] > 0]:
-            telling = top_features(components[k], names, n_words)
-            words = [(word, round(value, 6)) for word, value in telling]
+            if view is None:
+                telling: list[Any] = top_features(components[k], names, n_words)
+            else:
+                telling = view.distinctive(k, n_words)
+            words = [(word, *(round(value, 6) for value in values)) for word, *values in telling]
             weight = round(float(weights[k, c]), 4)
             speaking.append({"part": int(k) + 1, "weight": weight, "words": words})
         found.append({"label": name, "labeled": count, "parts": speaking})

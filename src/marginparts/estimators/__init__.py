@@ -2,6 +2,7 @@
 
 from marginparts.estimators.baselines import ConstrainedNMF, SemiSupervisedNMF
 from marginparts.estimators.classifier import NMFAlphaClassifier
+from marginparts.estimators.consensus import NMFAlphaConsensus
 from marginparts.estimators.cross_validated import NMFAlphaCV
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.estimators.online import OnlineNMFAlphaClassifier
@@ -12,6 +13,7 @@ __all__ = [
     "NMFAlpha",
     "NMFAlphaCV",
     "NMFAlphaClassifier",
+    "NMFAlphaConsensus",
     "OnlineNMFAlphaClassifier",
     "SemiSupervisedNMF",
     "TransductiveSVM",

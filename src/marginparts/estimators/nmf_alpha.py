@@ -276,6 +276,16 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         NMFAlpha
             The fitted estimator.
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(
+        self,
+        X: Samples,
+        y: Targets | None,
+        sample_weight: ArrayLike | None,
+        found: Directions | None = None,
+    ) -> NMFAlpha:
+        """`fit`, maybe with directions that another fit to the same rows has found."""
         recipe = self._recipe()
         lam = check_nonnegative(self.lam, "lam")
         X = check_training_data(self, X)
@@ -297,13 +307,15 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
         told |= {"n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
-            self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, weights=weights)
+            if found is not None and rows is not None:
+                found = found._replace(S=found.S[rows])
+            self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, found, weights)
         if self.stop_ is Stop.MAX_ITER and self.tol > 0:
             warnings.warn(
                 f"The largest number of iterations was reached ({self.max_iter}) before the "
                 f"tolerance (tol={self.tol:g}); increase one of them, or set tol=0.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         if rows is not None:
             self._spread_over(rows, n)

@@ -17,7 +17,7 @@ def parts_in(estimator: Fitted) -> Any:
     """Return the transformer with the parts in an estimator or model."""
     estimator = estimator.classifier if isinstance(estimator, Model) else estimator
     check_is_fitted(estimator)
-    parts = getattr(estimator, "parts_", estimator)
+    parts = getattr(estimator, "parts_", getattr(estimator, "estimator_", estimator))
     if not hasattr(parts, "components_"):
         raise TypeError(f"A {type(estimator).__name__} has no parts to show.")
     return parts

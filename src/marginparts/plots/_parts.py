@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import Array
 from marginparts.app.explanation import distinctive, top_columns, top_features
 from marginparts.app.model import Model
+from marginparts.estimators import NMFAlphaConsensus
 from marginparts.plots._fitted import Fitted, names_in, parts_in, shares_in, short, spoken_for
-from marginparts.plots._look import SKY, WIDTH, drawing, new_figure
+from marginparts.plots._look import BLUE, SKY, WIDTH, drawing, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,6 +129,35 @@ def plot_components(
         axis.spines[:].set_visible(False)
         title = f"part {k + 1}" + (f": {short(labels[k])}" if labels else "")
         axis.set_title(title, loc="left", fontweight="bold", pad=2)
+    return figure
+
+
+@drawing
+def plot_stability(consensus: NMFAlphaConsensus) -> Figure:
+    """Draw how stable the parts are over starts, the most stable first.
+
+    Parameters
+    ----------
+    consensus : fitted NMFAlphaConsensus
+
+    Returns
+    -------
+    Figure
+        A bar for the stability of each part, and a dot for its cosine with its match in each run.
+    """
+    check_is_fitted(consensus)
+    order = np.argsort(-consensus.stability_, kind="stable")
+    places = np.arange(len(order))
+    figure = new_figure(max(0.5 * WIDTH, min(WIDTH, 0.22 * len(order))), 2.4)
+    axis = figure.add_subplot()
+    axis.bar(places, consensus.stability_[order], color=SKY, alpha=0.5)
+    for run in consensus.agreement_:
+        axis.scatter(places, run[order], s=4, color=BLUE, linewidths=0)
+    axis.set_xticks(places, [str(k + 1) for k in order], rotation=90 if len(order) > 20 else 0)
+    axis.set_xlabel("part")
+    axis.set_ylabel("cosine with other starts")
+    axis.set_title(f"{consensus.total_stability_:.2f} on average", loc="left", color="0.4")
+    axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 

@@ -136,6 +136,13 @@ _CLASSIFIER: Table = (
 
 TABLES: dict[str, Table] = {
     "NMFAlpha": (*_PARTS, *_MARGINS),
+    "NMFAlphaConsensus": (
+        Value("n_features_in_", "int", 1, letter="d"),
+        Part("estimator_", ("NMFAlpha",), own="nmkc"),
+        Field("components_", ("r", "d"), least=0, most=_ONE),
+        Field("agreement_", ("m", "r"), least=0, most=_ONE),
+        Field("stability_", ("r",), least=0, most=_ONE),
+    ),
     "SemiSupervisedNMF": _PARTS,
     "ConstrainedNMF": _PARTS,
     "NMFAlphaClassifier": _CLASSIFIER,
