@@ -89,7 +89,7 @@ def test_rivals_may_use_the_length_of_samples_as_ours_may():
     rng = np.random.default_rng(1)
     truth = np.arange(120) % 2
     X = rng.dirichlet(np.ones(6), size=120) * (1 + 9 * truth)[:, None]  # only the size tells
-    rated, _ = fitted(X, truth, output="projection", normalize=False)
+    rated, _ = fitted(X, truth)
     assert min(r.score for r in rated) > 0.9
 
 

@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 #: Teachers see all labeled samples, and no more than this many.
 TEACHABLE = 20_000
 
+#: With fewer columns than these, and all labels, how large a sample is may be half of what is known
+#: of it: the code Z knows that, the mixed one does not.
+_FEW_COLUMNS = 16
+
 #: Entries of several labels that teachers keep in memory, each for each fold.
 _ENTRIES = 8_000_000
 
@@ -100,7 +104,7 @@ def fit_classifier(
     X, seeds = counted.X, _seeds(model, counted.X.shape[1])
     labels = model._check_labels(counted.y, X.shape[0], seeds)
     labels = replace(labels, weights=counted.weights)
-    taught = _is_taught(model, labels)
+    taught = _is_taught(model, labels, X.shape[1])
     recipe = _recipe(model, taught=taught, elsewhere=isinstance(X, Elsewhere))
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
@@ -140,8 +144,11 @@ def _seeds(model: NMFAlphaClassifier, d: int) -> Seeds | None:
     return seeds_of(model.seeds, getattr(model, "feature_names_in_", None), d)
 
 
-def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
-    """Whether teachers label what is unlabeled, if anything is: when asked to, or when they can."""
+def _is_taught(model: NMFAlphaClassifier, labels: Labels, d: int) -> bool:
+    """Whether teachers label what is unlabeled, if anything is: when asked to, or when they can.
+
+    That decides the rest of the recipe too: with all labels there is nobody to teach.
+    """
     if model.seeds is not None:
         if model.pseudo not in ("auto", "teachers"):
             raise ValueError(f"seeds speak to teachers, and pseudo={model.pseudo!r} has none.")
@@ -150,6 +157,8 @@ def _is_taught(model: NMFAlphaClassifier, labels: Labels) -> bool:
         return bool(model.pseudo == "teachers")
     seen = min(len(labels.codes), 2 * TEACHABLE)  # all labeled ones and a draw of the others
     if labels.multilabel and seen * len(labels.classes) > _ENTRIES:
+        return False
+    if labels.complete.all() and d < _FEW_COLUMNS:
         return False
     return int(labels.labeled.sum()) <= TEACHABLE
 
@@ -166,7 +175,7 @@ def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False)
     elif pseudo == "auto":
         pseudo = None if elsewhere else "svm"
     if output == "auto":
-        output = "mixed" if model.pseudo in ("auto", "teachers") else "gram"
+        output = "mixed" if taught else "gram"
     return Recipe(
         DirectionSpec(
             model.directions, model.multiclass, features, pseudo, scale=model.scale,

@@ -73,8 +73,8 @@ class NMFAlphaClassifier(
     output : {"auto", "gram", "coefficients", "projection", "mixed"}
         The codes that the SVM sees: Z (eq. 5), H, the projection onto the parts, or (2r columns)
         that beside the roots of the parts' shares. ``"auto"`` is ``"mixed"``, or ``"gram"`` where
-        ``pseudo`` says that there are no teachers. ``"mixed"`` does not see how large a sample is;
-        where that tells, take ``"projection"`` without ``normalize``.
+        there are no teachers. ``"mixed"`` does not see how large a sample is; where that tells,
+        take ``"projection"`` without ``normalize``.
     normalize : bool or "auto"
         Whether the SVM sees each code with length 1, or all codes scaled alike.
     class_weight : None, "balanced" or dict
@@ -107,9 +107,10 @@ class NMFAlphaClassifier(
         directions and the final SVM then learn from all samples, and what is left at ``"auto"``
         takes one value that is good on average; only ``C`` is chosen, where some hundreds of
         labels can tell. ``"svm"`` and ``"tsvm"`` let the surest half that one classifier guesses
-        take part in the directions. ``"auto"`` has teachers unless more than 20,000 samples are
-        labeled, or several labels are very many (8 million entries): then it is ``"svm"``, or None
-        for data on disk or on a cluster.
+        take part in the directions. ``"auto"`` has teachers, and with all labels known their
+        recipe, unless more than 20,000 samples are labeled, several labels are very many (8 million
+        entries), or all labels of data with fewer than 16 columns are known: then it is ``"svm"``,
+        or None for data on disk or on a cluster.
     seeds : dict or None
         Words that speak for a class, ``{"hockey": ["nhl", "puck"], ...}``, or each with a strength,
         ``{"hockey": {"nhl": 2.0, "inning": -1.0}, ...}``: 1 is usual, a negative one speaks against

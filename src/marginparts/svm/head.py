@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
@@ -28,6 +29,9 @@ _FEW_COLUMNS = 1000
 
 #: Steps and steps of a line search, at most; about five of each are usual.
 _STEPS, _LINE_STEPS = 100, 30
+
+#: Entries of the rows, over all questions, from which on threads are worth their start.
+_LARGE = 1_000_000
 
 #: The gradient at the end, beside the one at zero.
 _TOL = 1e-6
@@ -99,15 +103,24 @@ def fit_head(
     if newton:
         rows = np.hstack([rows, np.ones((rows.shape[0], 1))])
     tasks = labels.tasks() if labels.multilabel else _class_tasks(labels)
-    W = np.zeros((len(tasks), r + 1))
-    for k, (w, task) in enumerate(zip(W, tasks, strict=True)):
+    solve = squared_hinge_weights if newton else partial(_liblinear_weights, seed=seed)
+
+    def weights_of(k: int, task: BinaryTask) -> Vector:
         if len(np.unique(task.signs)) < 2:  # what all samples have is always given, or never
-            w[-1] = task.signs[0] if len(task.signs) else -1.0
-            continue
+            return np.append(np.zeros(r), task.signs[0] if len(task.signs) else -1.0)
         some = rows if len(task.rows) == rows.shape[0] else rows[task.rows]
         cost = C * task_weights(task, labels, class_weight) * counts_of(counts, task, k)
-        solve = squared_hinge_weights if newton else partial(_liblinear_weights, seed=seed)
-        w[:] = solve(some, task.signs, cost)
+        return solve(some, task.signs, cost)
+
+    n_jobs = 1  # LIBLINEAR draws from one stream of random numbers for all threads
+    if newton and rows.size * len(tasks) > _LARGE:
+        from numba import get_num_threads  # slow to import
+
+        n_jobs = get_num_threads()
+    found = Parallel(n_jobs, backend="threading")(
+        delayed(weights_of)(k, task) for k, task in enumerate(tasks)
+    )
+    W = np.reshape(found, (len(tasks), r + 1))
     head = Head(np.ascontiguousarray(W[:, :-1]), np.ascontiguousarray(W[:, -1]), size)
     return head if labels.multilabel or len(labels.classes) == 2 else _of_all_classes(head, labels)
 
