@@ -112,11 +112,8 @@ def fit_head(
         cost = C * task_weights(task, labels, class_weight) * counts_of(counts, task, k)
         return solve(some, task.signs, cost)
 
-    n_jobs = 1  # LIBLINEAR draws from one stream of random numbers for all threads
-    if newton and rows.size * len(tasks) > _LARGE:
-        from numba import get_num_threads  # slow to import
-
-        n_jobs = get_num_threads()
+    # LIBLINEAR draws from one stream of random numbers for all threads
+    n_jobs = -1 if newton and rows.size * len(tasks) > _LARGE else 1
     found = Parallel(n_jobs, backend="threading")(
         delayed(weights_of)(k, task) for k, task in enumerate(tasks)
     )
