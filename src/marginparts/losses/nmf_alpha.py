@@ -80,7 +80,7 @@ class Apart(NamedTuple):
 
 
 class Steering(NamedTuple):
-    """What is asked of a run: penalties, columns of V that stay, gaps left out, a prior.
+    """What is asked of a run: penalties, columns of V that stay, gaps, a prior, parts apart.
 
     With ``masked`` zeros of V stay zeros. Sweeps bring zeros back, so there are none then.
     """
@@ -114,8 +114,8 @@ class Steering(NamedTuple):
             prior = Prior(prior.A / loss, prior.B * (v / loss))
         if apart is not None:
             apart = Apart(apart.rows * (v**2 / loss), apart.mass / loss, apart.scale * (v / loss))
-        penalties = self.H.scaled(h, loss), self.V.scaled(v, loss)
-        return Steering(*penalties, self.fixed, self.masked, self.gaps, prior, apart)
+        H, V = self.H.scaled(h, loss), self.V.scaled(v, loss)
+        return self._replace(H=H, V=V, prior=prior, apart=apart)
 
     @property
     def is_straight(self) -> bool:
