@@ -54,6 +54,23 @@ def test_the_head_is_liblinear_on_unit_rows(classes):
     assert_allclose(head.intercept, svm.intercept_, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_what_all_rows_have_in_common_does_not_matter(classes):
+    rng = np.random.default_rng(classes)
+    codes = rng.integers(classes, size=120)
+    Z = rng.random((120, 5)) + np.eye(5)[codes]
+    moved = 7 * Z + 100 * rng.random(5)
+    weights = rng.integers(1, 4, size=120)
+    labels = Labels(np.arange(classes), codes, weights.astype(float))
+    how = {"normalize": False, "center": True}
+    values = fit_head(Z, labels, 2.0, **how).values(Z)
+    assert_allclose(fit_head(moved, labels, 2.0, **how).values(moved), values, atol=1e-6)
+    # and a row that counts twice is two rows
+    twice = np.repeat(np.arange(120), weights)
+    plain = Labels(np.arange(classes), codes[twice])
+    assert_allclose(fit_head(Z[twice], plain, 2.0, **how).values(Z), values, atol=1e-6)
+
+
 def test_sparse_rows_and_many_columns_give_the_same_head(monkeypatch):
     rng = np.random.default_rng(3)
     codes = rng.integers(3, size=90)

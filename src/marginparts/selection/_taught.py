@@ -150,7 +150,7 @@ class Classroom:
         with thread_pools().limit(limits=1, user_api="blas"):  # for many small systems
             return fit_head(
                 Z, lesson.labels, C, normalize=normalize, class_weight=class_weight,
-                weights=lesson.weights,
+                weights=lesson.weights, center=True,
             )  # fmt: skip
 
 

@@ -69,6 +69,7 @@ def fit_head(
     class_weight: ClassWeight = None,
     weights: Array | None = None,
     seed: int = 0,
+    center: bool = False,
 ) -> Head:
     """Train on the rows whose labels are known.
 
@@ -86,6 +87,9 @@ def fit_head(
     weights : (n,) or (n, p) array or None
         How much each row counts besides, or each entry of several labels.
     seed : int
+    center : bool
+        Let C count in units of the spread of the (dense) rows about their mean: what all rows have
+        in common, however large, then does not matter.
 
     Returns
     -------
@@ -99,6 +103,9 @@ def fit_head(
         squares = row_norms(Z.astype(np.float64), squared=True)
         size = float(np.sqrt(np.average(squares, weights=labels.weights))) or 1.0
     rows, r = scaled_rows(Z, size), Z.shape[1]
+    mean, spread = _mean_and_spread(rows, labels.weights) if center else (np.zeros(r), 1.0)
+    if center:
+        rows = (rows - mean) / spread
     newton = not sp.issparse(rows) and r <= _FEW_COLUMNS
     if newton:
         rows = np.hstack([rows, np.ones((rows.shape[0], 1))])
@@ -118,8 +125,19 @@ def fit_head(
         delayed(weights_of)(k, task) for k, task in enumerate(tasks)
     )
     W = np.reshape(found, (len(tasks), r + 1))
-    head = Head(np.ascontiguousarray(W[:, :-1]), np.ascontiguousarray(W[:, -1]), size)
+    coef, intercept = np.ascontiguousarray(W[:, :-1]), np.ascontiguousarray(W[:, -1])
+    if center:
+        coef = coef / spread
+        intercept = intercept - coef @ mean
+    head = Head(coef, intercept, size)
     return head if labels.multilabel or len(labels.classes) == 2 else _of_all_classes(head, labels)
+
+
+def _mean_and_spread(rows: Array, weights: Array | None) -> tuple[Vector, float]:
+    """Return the mean row, and the root of the mean squared distance from it (1 where it is 0)."""
+    mean = np.asarray(np.average(rows, axis=0, weights=weights), dtype=np.float64)
+    squares = row_norms(rows - mean, squared=True)
+    return mean, float(np.sqrt(np.average(squares, weights=weights))) or 1.0
 
 
 def counts_of(weights: Array, task: BinaryTask, k: int) -> Array:

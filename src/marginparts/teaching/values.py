@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -55,14 +56,24 @@ def _spreading(views: Views, codes: Codes, c: int) -> Array:
 
 
 def _naive_bayes(views: Views, codes: Codes, c: int) -> Array:
-    labels, rows = Labels(np.arange(c), codes), views.counts
-    (values,) = naive_bayes_values(rows, labels, [rows], weight=0.1, alpha=0.1)
+    return _bayes(views.counts, codes, c, weight=0.1, alpha=0.1)
+
+
+def _weighted_bayes(views: Views, codes: Codes, c: int) -> Array:
+    """Naive Bayes as if weighted rows of length 1 were counts: long texts are not too sure."""
+    return _bayes(views.inputs, codes, c, weight=1.0, alpha=0.01)
+
+
+def _bayes(rows: Any, codes: Codes, c: int, *, weight: float, alpha: float) -> Array:
+    labels = Labels(np.arange(c), codes)
+    (values,) = naive_bayes_values(rows, labels, [rows], weight=weight, alpha=alpha)
     return np.hstack([-values, values]) if values.shape[1] == 1 else values
 
 
 _TEACHERS: dict[str, Teacher] = {
     "svm": _svm, "latent": _latent, "least squares": _least_squares, "logistic": _logistic,
     "spreading": _spreading, "spectral": _spectral, "naive Bayes": _naive_bayes,
+    "weighted Bayes": _weighted_bayes,
 }  # fmt: skip
 
 
@@ -72,8 +83,8 @@ def teachers_for(views: Views) -> list[str]:
     Naive Bayes takes texts alone; classes that are curved, as the spectral one expects, are found
     among images and sounds.
     """
-    other = "spectral" if views.sparse else "naive Bayes"
-    return [name for name in _TEACHERS if name != other]
+    others = {"spectral"} if views.sparse else {"naive Bayes", "weighted Bayes"}
+    return [name for name in _TEACHERS if name not in others]
 
 
 def all_values(

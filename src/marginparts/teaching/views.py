@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from marginparts._types import Array, Data
-from marginparts.weighting import weighted_rows
+from marginparts.weighting import idf_of, weighted_rows
 
 #: Dimensions of the latent space; the leading ones in which neighbors are sought, and neighbors of
 #: a row, for sparse and for dense rows.
@@ -40,8 +40,8 @@ class Views(NamedTuple):
         The rows by the graph's leading eigenvectors, which vary slowly from a row to its neighbors,
         and beside these in the latent space; again of length 1. Without columns for sparse data.
     counts : (n, d) CSR array or None
-        The rows in units of their smallest entry, for sparse data: near to counts, however these
-        were weighted.
+        The rows without idf, in units of their smallest entry, for sparse data: near to counts,
+        however these were weighted.
     """
 
     inputs: sp.csr_array
@@ -71,7 +71,7 @@ def views_of(
     Without ``neighbors`` those that need the graph are empty, and without ``latent`` all but the
     inputs and counts are.
     """
-    counts = None if weights is None else _in_smallest_units(sp.csr_array(X))
+    counts = None if weights is None else _like_counts(sp.csr_array(X), weights)
     ones = np.ones(X.shape[1], dtype=X.dtype)
     inputs = sp.csr_array(weighted_rows(sp.csr_array(X), ones if weights is None else weights))
     n = X.shape[0]
@@ -121,6 +121,13 @@ def _by_eigenvectors(graph: sp.csr_array, seed: int) -> Array:
     start = np.random.default_rng(seed).random(n)
     values, vectors = eigsh(graph, min(_WAVES, n - 1), which="LA", v0=start, tol=1e-3)
     return np.asarray(normalize(vectors / np.sqrt(1 - _FALL * np.minimum(values, 1))))
+
+
+def _like_counts(X: sp.csr_array, weights: Array) -> sp.csr_array:
+    """Take out the idf of rows that have it already (`usual_weights`), and the rows' units."""
+    if np.all(weights == 1):
+        X = sp.csr_array(X @ sp.diags_array(1 / idf_of(X), dtype=X.dtype))
+    return _in_smallest_units(X)
 
 
 def _in_smallest_units(X: sp.csr_array) -> sp.csr_array:
