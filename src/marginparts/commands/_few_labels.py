@@ -61,8 +61,13 @@ class RaceChoice(NamedTuple):
         race = races.quick(race) if found.quick else race
         for name in self.data or ():
             if name not in race.collections:
-                some = ", ".join(sorted(race.collections))
-                raise CannotError(f"There is no collection {name!r} here; it is one of {some}.")
+                known_here = ", ".join(sorted(race.collections))
+                raise CannotError(
+                    f"There is no collection {name!r} here; it is one of {known_here}."
+                )
+        if self.data:
+            some = tuple(name for name in race.collections if name in self.data)
+            race = replace(race, collections=some)
         try:
             race.units(data_dir=found.data_dir)
         except DataError as error:
@@ -71,8 +76,7 @@ class RaceChoice(NamedTuple):
 
     def units(self, found: Results) -> list[RaceUnit]:
         """Return the units to run, the cheapest first."""
-        units = self.race(found).units(self.only or (), found.data_dir)
-        return [unit for unit in units if not self.data or unit.data in self.data]
+        return self.race(found).units(self.only or (), found.data_dir)
 
 
 def _store(found: Results) -> Store:
