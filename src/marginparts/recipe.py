@@ -124,6 +124,8 @@ class Recipe:
             max_iter=run.max_iter, warm_iter=None, tol=run.tol, backend=run.backend,
             callback=callback, logbook=logbook, steering=run.steering(X, rank, scales, gaps),
         )  # fmt: skip
+        if scales.are_one:
+            return found
         return ((lam, scales.back(result)) for lam, result in found)
 
 

@@ -366,10 +366,8 @@ class NMFAlphaClassifier(
     def _values(self, X: Samples) -> Array:
         X = check_data(self, X, reset=False)
         if isinstance(X, RowBlocks):
-            return mapped_by_blocks(X, self._values_of, self._n_features_out)
-        return self._values_of(X)
-
-    def _values_of(self, X: Data) -> Array:
+            head, parts = self.head_, self.parts_
+            return mapped_by_blocks(X, lambda x: head.values(parts._codes(x)), self._n_features_out)
         return self.head_.values(self.parts_._codes(X))
 
     @available_if(_is_calibrated)

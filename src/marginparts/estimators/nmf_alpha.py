@@ -45,7 +45,7 @@ from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import factorize_path, margin_components, parts_of
 from marginparts.solve.gaps import found_gaps
-from marginparts.solve.map import map_rows, projection
+from marginparts.solve.map import map_rows_each, projection
 from marginparts.solve.run_spec import check_parts
 from marginparts.solve.scales import Scales
 from marginparts.solve.start import check_init
@@ -491,7 +491,7 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         if self.feature_weight is not None:
             scales = Scales.of(X, None, np.asarray(self.feature_weight))
             X, V = scales.data(X), scales.start(V, V)[1]
-        return map_rows(X, V, self.map_iter, self.backend, gaps)
+        return map_rows_each(X, V, [self.map_iter], self.backend, gaps)[0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

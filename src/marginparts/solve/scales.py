@@ -32,9 +32,14 @@ class Scales(NamedTuple):
             raise ValueError("Weights need X in memory, and not rows on disk or on a cluster.")
         return cls(*given)
 
+    @property
+    def are_one(self) -> bool:
+        """Whether they change nothing."""
+        return self.rows is None and self.columns is None
+
     def data(self, X: Any) -> Any:
         """Return ``diag(rows) X diag(columns)``; what is all the same is X itself."""
-        if self.rows is None and self.columns is None:
+        if self.are_one:
             return X
         rows = np.ones(X.shape[0], X.dtype) if self.rows is None else self.rows
         columns = np.ones(X.shape[1], X.dtype) if self.columns is None else self.columns
