@@ -46,6 +46,11 @@ estimators = pytest.mark.parametrize(
     [
         *(pytest.param(e, id=type(e).__name__) for e in QUICK),
         pytest.param(NMFAlpha(missing="nan", **LITTLE), id="NMFAlpha-nan"),
+        pytest.param(
+            NMFAlphaClassifier(missing="nan", lam=3.0, map_iter=5, rehearse=False, **LITTLE),
+            id="NMFAlphaClassifier-nan",
+            marks=pytest.mark.wide,
+        ),
         *(pytest.param(e, id=f"{type(e).__name__}()", marks=pytest.mark.wide) for e in AS_MADE),
     ],
 )

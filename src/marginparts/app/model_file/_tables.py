@@ -116,6 +116,11 @@ _CLASSIFIER: Table = (
     Value("map_iter_", "int", 1, _MOST_UPDATES, optional=True),
     Value("scoring", "str", options=tuple(SCORINGS), optional=True),
     Part("parts_", ("NMFAlpha",), own="nmk"),
+    Part("filler_", ("NMFAlpha",), own="nmkrc", optional=True),
+    Rule(
+        "filler_",
+        lambda fields, sizes: fields.get("missing") is None or fields.get("filler_") is not None,
+    ),
     Letter("q", _code_columns),
     Field("coef_", ("p", "q"), least=-_HUGE, most=_HUGE),
     Field("intercept_", ("p",), least=-_INF),
