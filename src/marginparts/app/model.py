@@ -118,10 +118,11 @@ class Model:
         )
 
     def prepare(self, samples: Samples) -> Any:
-        """Return samples as rows (n, d) that the classifier takes."""
+        """Return samples as rows (n, d) that the classifier takes, with gaps filled."""
         if isinstance(samples, str):
             raise ValueError("A model takes a list of samples; put the text into a list.")
-        return self.preparation.apply(samples)  # type: ignore[arg-type]
+        X = self.preparation.apply(samples)  # type: ignore[arg-type]
+        return self.classifier._whole(X) if self.layout.gaps else X
 
     def transform(self, samples: Samples) -> Array:
         """Return Z (n, r): samples expressed in the parts."""

@@ -357,7 +357,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         if seeds is not None:
             none = np.full(n, UNKNOWN)
             labels = with_classes(encode_labels(none if y is None else y, n), seeds.classes)
-            self.classes_, self.multilabel_ = labels.classes, False
+            self.classes_, self.multilabel_ = labels.classes, labels.multilabel
             return labels
         if y is None:
             raise ValueError(

@@ -116,8 +116,8 @@ class NMFAlphaClassifier(
         Words that speak for a class, ``{"hockey": ["nhl", "puck"], ...}``, or each with a strength,
         ``{"hockey": {"nhl": 2.0, "inning": -1.0}, ...}``: 1 is usual, a negative one speaks against
         it. Names of a DataFrame's columns, or numbers of columns; see `seed_columns` for a matrix.
-        Labels win over seeds, and none are needed: then nothing says how good the model is. Not
-        for several labels a sample.
+        Labels win over seeds, and none are needed: then nothing says how good the model is. Where
+        samples have several labels, seeds are one more teacher, and some must be labeled.
     prior : (m, d) array, fitted estimator or None
         Parts of another fit that the first m parts are to stay near, as for `NMFAlpha`.
     strength : float

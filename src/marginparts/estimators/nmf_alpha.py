@@ -576,6 +576,8 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
                 "fill needs X in memory, of which most is known; otherwise "
                 "inverse_transform(transform(X)) has all of it, as a dense array."
             )
+        if not np.isnan(X.data if sp.issparse(X) else X).any():
+            return X
         return filled(X, self._coefficients(X, missing), self.components_)
 
     def _coefficients(self, X: Data, missing: Missing = None) -> Array:

@@ -225,6 +225,7 @@ TABLES: dict[str, Table] = {
         *(Value(name, "str", optional=True) for name in ("text", "label", "label_sep")),
         Items("names", Value("names", "str"), "d", optional=True),
         Value("n_columns", "int", 1, letter="d", optional=True),
+        Value("gaps", "bool", optional=True),
         Items("image_shape", Value("image_shape", "int", 1, 2**16), 2, optional=True),
         Rule(
             "image_shape",

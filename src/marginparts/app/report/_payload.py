@@ -115,15 +115,16 @@ def _classes(model: Model) -> list[dict[str, Any]]:
         {
             "name": model.class_names[c],
             "n_labeled": model.card.label_counts[c],
-            "seeds": _seeds(model, model.class_names[c]),
+            "seeds": _seeds(model, c),
             "parts": [(k, float(weights[k, c])) for k in _for_and_against(weights[:, c], 5, 3)],
         }
         for c in model.display_order
     ]
 
 
-def _seeds(model: Model, name: str) -> list[str]:
+def _seeds(model: Model, c: int) -> list[str]:
     """Return the words that speak for a class, those with the largest strength first."""
+    name = c if model.multilabel else model.class_names[c]
     seeds = (model.classifier.seeds or {}).get(name, {})
     words = sorted((word for word in seeds if seeds[word] > 0), key=lambda word: -seeds[word])
     return [model.feature_names[word] for word in words]
