@@ -83,10 +83,9 @@ def fit(
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
             encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words, ngrams=ngrams,
-            weighting=weighting, max_iter=max_iter, backend=backend, seeds=seeds, scoring=scoring,
+            weight=weight, weighting=weighting, max_iter=max_iter, backend=backend, scoring=scoring,
             **_tried(components, lam, cost, class_weight), random_state=seed, keep_path=path,
-            weight=weight, checkpoint=checkpoint, prior=prior, strength=strength,
-            exclusivity=exclusivity, missing=missing,
+            prior=prior, strength=strength, exclusivity=exclusivity, missing=missing, seeds=seeds,
         )  # fmt: skip
         model, heard = _watched(asked, file.name, checkpoint, shown=not (quiet or as_json))
         save(model, path_out)
@@ -211,7 +210,7 @@ def _watched(
             )  # fmt: skip
             return progress.stage in stopped and not (kept and progress.stage in _KEPT_STAGES)
 
-        model = asked(callback=callback, on_stage=on_stage)
+        model = asked(callback=callback, on_stage=on_stage, checkpoint=checkpoint)
     # a search that was ended leaves no trace in the fit
     model.card.stopped = bool(stopped) or (kept and interruption.heard is not None)
     return model, interruption.heard
