@@ -357,6 +357,11 @@ def test_a_model_is_a_prior_for_other_words(fitted, tmp_path):
     )
     assert_allclose(new, old / old.sum(axis=1, keepdims=True), atol=0.01)
     assert after.classifier.prior is None
+    run("report", tmp_path / "a.model", other, "--out", tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert f"{before.n_parts} parts of {before.card.source}, strength 10000" in page
+    assert page.count('"carried":true') == before.n_parts
+    assert '"own":[["' in page
     assert "There is no file" in refused(
         "fit", other, *columns, *how[:3], tmp_path / "no", "--out", "x"
     )

@@ -308,6 +308,8 @@ def fit_model(
         label_counts=counts, rated=rated, doubt=classifier.doubt_,
         shares=_shares(classifier, data.X), seconds=time.perf_counter() - began,
         stopped=classifier.parts_.stop_ in (Stop.CALLBACK, Stop.INTERRUPTED),
+        prior=options.prior and options.prior.card.source,
+        carried=options.prior.n_parts if options.prior and options.strength else 0,
     )  # fmt: skip
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
 

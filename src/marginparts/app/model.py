@@ -47,6 +47,8 @@ class Card:
         The share of the data that each part explains.
     seconds, stopped : float, bool
         What the fit took, and whether it was ended early.
+    prior, carried : str or None, int
+        What the prior was fitted to, and how many of the parts, the first ones, come from it.
     """
 
     source: str
@@ -58,6 +60,8 @@ class Card:
     shares: list[float] = field(default_factory=list)
     seconds: float = 0.0
     stopped: bool = False
+    prior: str | None = None
+    carried: int = 0
 
 
 @dataclass

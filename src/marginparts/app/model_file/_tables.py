@@ -244,6 +244,7 @@ TABLES: dict[str, Table] = {
         Items("rated", Part("rated", ("Rated",))), Value("doubt", "str", optional=True),
         Items("shares", Value("shares", "float", nan=True), ("r", 0)),
         Value("seconds", "float", 0), Value("stopped", "bool"),
+        Value("prior", "str", optional=True), Value("carried", "int", 0, optional=True),
     ),
     "Model": (
         Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV")),
