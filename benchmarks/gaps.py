@@ -1,17 +1,16 @@
 """Gaps: how well hidden entries are predicted, whether the number of parts is found, what it costs.
 
-    MARGINPARTS_DATA=path/to/data python benchmarks/gaps.py [filled] [parts] [updates]
+    MARGINPARTS_DATA=path/to/data python benchmarks/gaps.py [filled] [parts] [updates] [classified]
 
 ``filled``: a tenth of the entries of counts with planted parts is hidden; the divergence of the
 hidden entries from what the fit says of them, beside that from the means they were drawn with.
 ``parts``: `how_many_parts` on counts with 8 planted parts, one draw a seed. ``updates``: one
 multiplicative update of V and one of H beside one without gaps, on one thread and in seconds of the
-processor.
+processor. ``classified``: a tenth of the pixels of digits is hidden, and five labels a class known.
 """
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ import scipy.sparse as sp
 from scipy.special import xlogy
 from sklearn.datasets import load_digits
 
-from common import parser, start
+from common import both_updates, parser, race, start
 from corpora import DESCRIBED, described, news_counts
 from marginparts import NMFAlpha, NMFAlphaClassifier, how_many_parts
 from marginparts.backends.cpu.backend import NumbaBackend
@@ -93,15 +92,9 @@ def updates(quick: bool) -> Iterator[dict[str, Any]]:
     numba.set_num_threads(1)
     corpus, rounds, r = news_counts(quick), 3 if quick else 101, 16 if quick else 64
     entrants = {name: _update(X, gaps, r) for name, (X, gaps) in _masks(corpus.X).items()}
-    seconds: dict[str, list[float]] = {name: [] for name in entrants}
-    for _ in range(rounds):
-        for name, update in entrants.items():
-            began = time.process_time()
-            update()
-            seconds[name].append(time.process_time() - began)
-    plain = statistics.median(seconds["nothing"])
-    for name, own in seconds.items():
-        median = statistics.median(own)
+    seconds = race(entrants, rounds, clock=time.process_time)
+    plain = seconds["nothing"].median_seconds
+    for name, (_, median, _) in seconds.items():
         yield {
             "question": "updates", "asked": name, "rank": r, "value": median, "beside": plain,
             "ratio": round(median / plain, 3), **corpus.described,
@@ -124,17 +117,9 @@ def _masks(X: sp.csr_array) -> dict[str, tuple[sp.csr_array, Any]]:
 
 
 def _update(X: sp.csr_array, gaps: Any, r: int) -> Callable[[], None]:
-    kernels, (H, V) = NumbaBackend(), start(X, r)
-    problem = problem_with(gaps, kernels, X if gaps is None else gaps.known(X))
-    state = {"V": kernels.factor(V), "H": kernels.factor(H)}
-    out = {"V": kernels.factor(V), "H": kernels.factor(H)}
-
-    def update() -> None:
-        new = problem.update(state, "V", out=out["V"]).factor
-        problem.update({"V": new, "H": state["H"]}, "H", out=out["H"])
-
-    update()  # compiles
-    return update
+    H, V = start(X, r)
+    problem = problem_with(gaps, NumbaBackend(), X if gaps is None else gaps.known(X))
+    return both_updates(problem, V, H)
 
 
 def classified(quick: bool) -> Iterator[dict[str, Any]]:
