@@ -250,6 +250,7 @@ def test_yaml_keeps_words_as_they_are_written(tmp_path, monkeypatch):
         read_seeds(file)
 
 
+@pytest.mark.wide
 def test_the_command_takes_seeds_of_several_labels(docs):
     rows, _, y = _several()
     texts = [" ".join(np.repeat(NAMES, row.astype(int))) for row in rows]

@@ -384,9 +384,10 @@ def test_gaps_of_tables_and_matrices_are_filled_if_they_are_said_to_be_there(tmp
     table, model = tmp_path / "gaps.csv", tmp_path / "gaps.model"
     rows = [",".join([*row, name]) for row, name in zip(cells, labels, strict=True)]
     table.write_text("\n".join(["a,b,c,d,e,f,kind", *rows]))
-    how = ("--label", "kind", "--components", "2", "--out", model)
+    few = ("--components", "2", "--lam", "1", "--cost", "1", "--out", model)
+    how = ("--label", "kind", *few)
     assert "--missing nan" in refused("fit", table, *how)
-    run("fit", table, *how, "--missing", "nan", "--path")
+    run("fit", table, *how, "--missing", "nan")
     told = json.loads(run("predict", model, table, "--json").stdout.splitlines()[0])
     assert told["predicted"] == kinds[0]
     found = marginparts.load(model)
@@ -397,7 +398,7 @@ def test_gaps_of_tables_and_matrices_are_filled_if_they_are_said_to_be_there(tmp
     stored = sp.csr_array(gaps)
     sp.save_npz(tmp_path / "gaps.npz", stored)
     (tmp_path / "labels.txt").write_text("\n".join([*labels, ""]))
-    how = ("--labels", tmp_path / "labels.txt", "--components", "2", "--out", model)
+    how = ("--labels", tmp_path / "labels.txt", *few)
     assert "--missing nan" in refused("fit", tmp_path / "gaps.npz", *how)
     run("fit", tmp_path / "gaps.npz", *how, "--missing", "nan")
     assert np.mean(np.array(marginparts.load(model).predict(stored)) == kinds) > 0.95
@@ -406,6 +407,7 @@ def test_gaps_of_tables_and_matrices_are_filled_if_they_are_said_to_be_there(tmp
     assert "needs whole rows" in said
 
 
+@pytest.mark.wide
 def test_parts_share_less_if_that_is_asked(fitted, tmp_path):
     table, _ = fitted
     how = ("--text", "body", "--label", "kind", "--components", "4", "--lam", "1", "--out")

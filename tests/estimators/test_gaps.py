@@ -308,6 +308,7 @@ def test_a_classifier_sees_filled_rows(form, tmp_path):
     X, K, _ = case(n=40, share=0.1)
     y, data = np.resize([0, 1, -1], len(X)), with_nan(X, K, form)
     told = {"lam": 1.0, "map_iter": 5, "C": 1.0, "normalize": True, "random_state": 0}
+    told |= {"rehearse": False, "max_iter": 20}
     model = NMFAlphaClassifier(R, missing="nan", **told).fit(data, y)
     whole = model.filler_.fill(data)
     by_hand = NMFAlphaClassifier(R, **told).fit(whole, y)

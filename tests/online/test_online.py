@@ -280,15 +280,16 @@ def test_without_labels_it_is_plain_nmf(backend):
     assert_allclose(model.components_, V.T / V.sum(axis=0)[:, None], rtol=1e-9)
 
 
+@pytest.mark.wide
 def test_without_labels_lam_says_nothing_and_parts_are_not_far_from_a_fit():
     X = load_docstrings().data
-    X = X[np.random.default_rng(0).permutation(X.shape[0])[:600]]
+    X = X[np.random.default_rng(0).permutation(X.shape[0])[:400]]
     losses = []
-    for memory in (600, 100):
+    for memory in (400, 100):
         model = make(n_components=8, batch_size=100, memory=memory).fit(X)
         other = make(n_components=8, batch_size=100, memory=memory, lam=100.0)
-        for start in range(0, 600, 150):
-            other.partial_fit(X[start : start + 150], np.full(150, -1) if start else None)
+        for start in range(0, 400, 80):
+            other.partial_fit(X[start : start + 80], np.full(80, -1) if start else None)
         assert_array_equal(other.components_, model.components_)
         losses.append(_divergence(X, model.components_))
     whole = NMFAlpha(8, max_iter=50, tol=0, random_state=0).fit(X).components_
