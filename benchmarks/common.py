@@ -98,8 +98,9 @@ def times_of(seconds: list[float]) -> Times:
 
 
 def race(
-    entrants: dict[Any, Callable[[], object]], rounds: int, settle: bool = False
-) -> dict[Any, Times]:
+    entrants: dict[Any, Callable[[], object]], rounds: int, settle: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[Any, Times]:  # fmt: skip
     """Time each function once a round, so that a slow moment of the machine hits all of them.
 
     With ``settle`` each is called once more before the clock starts, for the caches: within a fit
@@ -110,10 +111,23 @@ def race(
         for name, run in entrants.items():
             if settle:
                 run()
-            began = time.perf_counter()
+            began = clock()
             run()
-            seconds[name].append(time.perf_counter() - began)
+            seconds[name].append(clock() - began)
     return {name: times_of(found) for name, found in seconds.items()}
+
+
+def both_updates(problem: Any, V: np.ndarray, H: np.ndarray) -> Callable[[], None]:
+    """Return what updates V and then H of a problem, from the same factors every time."""
+    kernels = problem.backend
+    state, out = ({"V": kernels.factor(V), "H": kernels.factor(H)} for _ in range(2))
+
+    def update() -> None:
+        new = problem.update(state, "V", out=out["V"]).factor
+        problem.update({"V": new, "H": state["H"]}, "H", out=out["H"])
+
+    update()  # compiles
+    return update
 
 
 def per_iteration(long: Times, short: Times, iterations: int) -> Times:

@@ -1,17 +1,16 @@
 """Gaps: how well hidden entries are predicted, whether the number of parts is found, what it costs.
 
-    MARGINPARTS_DATA=path/to/data python benchmarks/gaps.py [filled] [parts] [updates]
+    MARGINPARTS_DATA=path/to/data python benchmarks/gaps.py [filled] [parts] [updates] [classified]
 
 ``filled``: a tenth of the entries of counts with planted parts is hidden; the divergence of the
 hidden entries from what the fit says of them, beside that from the means they were drawn with.
 ``parts``: `how_many_parts` on counts with 8 planted parts, one draw a seed. ``updates``: one
 multiplicative update of V and one of H beside one without gaps, on one thread and in seconds of the
-processor.
+processor. ``classified``: a tenth of the pixels of digits is hidden, and five labels a class known.
 """
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -20,10 +19,11 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import xlogy
+from sklearn.datasets import load_digits
 
-from common import parser, start
+from common import both_updates, parser, race, start
 from corpora import DESCRIBED, described, news_counts
-from marginparts import NMFAlpha, how_many_parts
+from marginparts import NMFAlpha, NMFAlphaClassifier, how_many_parts
 from marginparts.backends.cpu.backend import NumbaBackend
 from marginparts.solve.gaps import Blocks, Zeros, found_gaps, problem_with
 from records import Table
@@ -92,15 +92,9 @@ def updates(quick: bool) -> Iterator[dict[str, Any]]:
     numba.set_num_threads(1)
     corpus, rounds, r = news_counts(quick), 3 if quick else 101, 16 if quick else 64
     entrants = {name: _update(X, gaps, r) for name, (X, gaps) in _masks(corpus.X).items()}
-    seconds: dict[str, list[float]] = {name: [] for name in entrants}
-    for _ in range(rounds):
-        for name, update in entrants.items():
-            began = time.process_time()
-            update()
-            seconds[name].append(time.process_time() - began)
-    plain = statistics.median(seconds["nothing"])
-    for name, own in seconds.items():
-        median = statistics.median(own)
+    seconds = race(entrants, rounds, clock=time.process_time)
+    plain = seconds["nothing"].median_seconds
+    for name, (_, median, _) in seconds.items():
         yield {
             "question": "updates", "asked": name, "rank": r, "value": median, "beside": plain,
             "ratio": round(median / plain, 3), **corpus.described,
@@ -123,20 +117,40 @@ def _masks(X: sp.csr_array) -> dict[str, tuple[sp.csr_array, Any]]:
 
 
 def _update(X: sp.csr_array, gaps: Any, r: int) -> Callable[[], None]:
-    kernels, (H, V) = NumbaBackend(), start(X, r)
-    problem = problem_with(gaps, kernels, X if gaps is None else gaps.known(X))
-    state = {"V": kernels.factor(V), "H": kernels.factor(H)}
-    out = {"V": kernels.factor(V), "H": kernels.factor(H)}
-
-    def update() -> None:
-        new = problem.update(state, "V", out=out["V"]).factor
-        problem.update({"V": new, "H": state["H"]}, "H", out=out["H"])
-
-    update()  # compiles
-    return update
+    H, V = start(X, r)
+    problem = problem_with(gaps, NumbaBackend(), X if gaps is None else gaps.known(X))
+    return both_updates(problem, V, H)
 
 
-QUESTIONS = {"filled": filled, "parts": parts, "updates": updates}
+def classified(quick: bool) -> Iterator[dict[str, Any]]:
+    """Yield the accuracy with a tenth of the pixels of digits hidden, beside that of whole ones."""
+    digits, r = load_digits(), 8 if quick else 32
+    for seed in range(1 if quick else 5):
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(len(digits.data))
+        X, truth = digits.data[order], digits.target[order]
+        known = np.concatenate([np.flatnonzero(truth[:900] == k)[:5] for k in range(10)])
+        y = np.where(np.isin(np.arange(900), known), truth[:900], -1)
+        hidden = rng.random(X.shape) < 0.1
+        gaps = np.where(hidden, np.nan, X)
+        ways = {
+            "whole": X, "filled by parts": gaps, "zeros": np.where(hidden, 0, X),
+            "means": np.where(hidden, np.nanmean(gaps[:900], axis=0), X),
+        }  # fmt: skip
+        whole = None
+        for name, data in ways.items():
+            missing = "nan" if data is gaps else None
+            model = NMFAlphaClassifier(r, missing=missing, rehearse=False, random_state=0)
+            score = model.fit(data[:900], y).score(data[900:], truth[900:])
+            whole = score if whole is None else whole
+            yield {
+                "question": "classified", "asked": name, "seed": seed, "rank": r, "value": score,
+                "beside": whole, "ratio": round(score / whole, 3),
+                **described("digits", sp.csr_array(X)),
+            }  # fmt: skip
+
+
+QUESTIONS = {"filled": filled, "parts": parts, "updates": updates, "classified": classified}
 
 
 def main() -> None:

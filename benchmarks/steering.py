@@ -9,7 +9,6 @@ fit (the scaled copy of the data) is shown apart.
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from common import parser, start
+from common import both_updates, parser, race, start
 from corpora import DESCRIBED, news_counts, partly_labeled
 from marginparts import margin_directions
 from marginparts.backends.cpu.backend import NumbaBackend
@@ -56,17 +55,10 @@ def _update(X: Any, S: Any, r: int, scales: Scales, run: RunSpec) -> Callable[[]
         problem.S = kernels.coefficients(S)
         problem.XS = kernels.prepare(margin_components(S, X), like=problem.X)
     problem.steering = run.steering(X, r, scales)
-    state = {"V": kernels.factor(V), "H": kernels.factor(H)}
-    problem.kept = state["V"][:, : problem.steering.fixed].copy()
+    problem.kept = kernels.factor(V)[:, : problem.steering.fixed].copy()
     if problem.steering.prior is not None:
         problem.pull = Pull.of(problem.steering.prior, kernels, V.dtype)
-    out = {"V": kernels.factor(V), "H": kernels.factor(H)}
-
-    def update() -> None:
-        new = problem.update(state, "V", out=out["V"]).factor
-        problem.update({"V": new, "H": state["H"]}, "H", out=out["H"])
-
-    return update
+    return both_updates(problem, V, H)
 
 
 def main() -> None:
@@ -80,19 +72,10 @@ def main() -> None:
     Scales(rows=np.ones(corpus.X.shape[0], np.float32)).data(corpus.X)
     print(f"the scaled copy of the data: {1e3 * (time.process_time() - began):.1f} ms once a fit")
     for labels, margins in (("none", None), ("20 %", S)):
-        entrants = updates(corpus.X, margins, r)
-        seconds: dict[str, list[float]] = {name: [] for name in entrants}
-        for update in entrants.values():
-            update()
-        for _ in range(rounds):
-            for name, update in entrants.items():
-                began = time.process_time()
-                update()
-                seconds[name].append(time.process_time() - began)
-        plain = statistics.median(seconds["nothing"])
+        seconds = race(updates(corpus.X, margins, r), rounds, clock=time.process_time)
+        plain = seconds["nothing"].median_seconds
         print(f"\nlabels: {labels}, r = {r} (milliseconds: best, median; ratio of medians)")
-        for name, own in seconds.items():
-            best, median = min(own), statistics.median(own)
+        for name, (best, median, _) in seconds.items():
             print(f"  {name:30s} {1e3 * best:8.1f} {1e3 * median:8.1f}   x {median / plain:.3f}")
             table.add(
                 labels=labels, asked=name, rank=r, best_seconds=best, median_seconds=median,

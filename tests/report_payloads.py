@@ -36,6 +36,8 @@ def text_payload():
     """22 labels, 44 parts, all sections."""
     rng = np.random.default_rng(0)
     parts = [_word_part(rng, k, n_classes=len(LABELS)) for k in range(44)]
+    for k, part in enumerate(parts[:5]):
+        part |= {"carried": k < 3, "own": [["propeller", 4.0], ["runway", 1.25]]}
     return {
         "title": "incidents.csv",
         "subtitle": "22 labels, 2,944 samples, 589 of them labeled",
@@ -65,6 +67,7 @@ def text_payload():
         "margins": [_word_margin(rng, name) for name in LABELS],
         "loss": _loss(rng),
         "choice": _choice(rng, "F-measure", [22, 44, 88, 176]),
+        "settings": [["parts", "44"], ["prior", "3 parts of march.csv, strength 1"]],
         "examples": {
             "certain": [_report(rng, i, sure=True) for i in range(8)],
             "doubtful": [_report(rng, i, sure=False) for i in range(8, 16)],

@@ -1,17 +1,21 @@
 """Seeds: words that speak for classes, from what they say of rows to models and files."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
 import marginparts
 from marginparts import NMFAlphaClassifier, seed_columns
+from marginparts.app.readers import read_seeds
 from marginparts.cli import app
+from marginparts.files.atomic import FileProblemError
 from marginparts.labels import Labels
 from marginparts.seeds import seeds_of
 from marginparts.teaching import hints_of, lessons_of, views_of
@@ -154,9 +158,39 @@ def test_what_makes_no_sense_is_refused(seeds, sentence):
         NMFAlphaClassifier(3, seeds=seeds).fit(X)
 
 
+def _several(n=240, labels=3, labeled=12):
+    """Rows with the words of one or more labels, few of which are known."""
+    rng = np.random.default_rng(0)
+    truth = (rng.random((n, labels)) < 0.8 / labels).astype(int)
+    truth[np.arange(n), np.arange(n) % labels] = 1
+    shares = 0.1 + np.repeat(truth, 3 * N_WORDS // labels, axis=1)
+    rows = np.array([rng.multinomial(8, row / row.sum()) for row in shares], dtype=float)
+    return rows, truth, np.where(np.arange(n)[:, None] < labeled, truth, -1)
+
+
+def test_seeds_help_where_samples_have_several_labels():
+    rows, truth, y = _several(labels=12, labeled=36)
+    seeds, scores = {k: [10 * k, 10 * k + 1, 10 * k + 2] for k in range(12)}, []
+    for given in (None, seeds):
+        model = NMFAlphaClassifier(12, seeds=given, max_iter=20, random_state=0).fit(rows, y)
+        scores.append(f1_score(truth[36:], model.predict(rows[36:]), average="micro"))
+        assert ("seeds" in model.teachers_) == (given is not None)
+    assert scores[1] > scores[0] + 0.02
+
+
+def test_seeds_of_several_labels_go_by_the_names_of_columns():
+    rows, _, y = _several()
+    how = {"max_iter": 20, "rehearse": False, "random_state": 0}
+    by_number = NMFAlphaClassifier(6, seeds={0: [0, 1], 2: [80]}, **how).fit(rows, y)
+    named = pd.DataFrame(y, columns=["x", "b", "a"])
+    by_name = NMFAlphaClassifier(6, seeds={"x": [0, 1], "a": [80]}, **how).fit(rows, named)
+    assert_allclose(by_name.decision_function(rows), by_number.decision_function(rows))
+
+
 def test_several_labels_and_other_guesses_are_refused():
-    with pytest.raises(ValueError, match="one label each"):
-        _fit(y=np.eye(3, dtype=int)[Y])
+    for y in (np.full((len(X), 3), -1), np.eye(2, dtype=int)[Y % 2]):
+        with pytest.raises(ValueError, match="labeled samples beside them"):
+            _fit(y=y, seeds={0: SEEDS["a"], 2: SEEDS["c"]})
     with pytest.raises(ValueError, match="teachers"):
         _fit(pseudo="svm")
 
@@ -180,11 +214,14 @@ def docs(tmp_path):
 
 
 @pytest.mark.filterwarnings("always::UserWarning")
-@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("kind", ["csv", "json", "yaml"])
 def test_the_command_fits_predicts_and_reports_without_a_label(docs, kind):
     file = docs / f"seeds.{kind}"
     if kind == "json":
         file.write_text(json.dumps({**SEEDS, "c": ["W80", "w81", "puck"]}))
+    elif kind == "yaml":
+        pytest.importorskip("yaml")
+        file.write_text("a: [w0, w1]\nb:\n  w40: 1\n  w0: -0.5\nc:\n- w80\n- w81\n- puck\n")
     else:
         rows = [f"{name},{word}," for name in SEEDS for word in SEEDS[name]]
         file.write_text("\n".join(["class,word,strength", *rows, "a,w40,-1", "c,puck,2"]))
@@ -202,6 +239,39 @@ def test_the_command_fits_predicts_and_reports_without_a_label(docs, kind):
     assert '"seeds":["w0","w1"]' in (docs / "r.html").read_text("utf-8")
 
 
+def test_yaml_keeps_words_as_they_are_written(tmp_path, monkeypatch):
+    pytest.importorskip("yaml")
+    file = tmp_path / "s.yaml"
+    file.write_text("yes: [no, 007]\n1.0: {on: 2, null: -1}\n")
+    wanted = {"yes": {"no": 1.0, "007": 1.0}, "1.0": {"on": 2.0, "null": -1.0}}
+    assert read_seeds(file) == wanted
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(FileProblemError, match=r"marginparts\[yaml\]"):
+        read_seeds(file)
+
+
+@pytest.mark.wide
+def test_the_command_takes_seeds_of_several_labels(docs):
+    rows, _, y = _several()
+    texts = [" ".join(np.repeat(NAMES, row.astype(int))) for row in rows]
+    cells = [";".join("abc"[k] for k in np.flatnonzero(row == 1)) for row in y]
+    lines = [f"{text},{cell}" for text, cell in zip(texts, cells, strict=True)]
+    (docs / "several.csv").write_text("\n".join(["text,kinds", *lines]))
+    (docs / "s.json").write_text(json.dumps(SEEDS))
+    how = ("--text", "text", "--label", "kinds", "--label-sep", ";", "--components", 6, "--seeds")
+    out = docs / "m.model"
+    found = _run("fit", docs / "several.csv", *how, docs / "s.json", "--out", out)
+    assert found.exit_code == 0, found.output
+    model = marginparts.load(out)
+    names = np.array(model.feature_names)
+    assert {str(names[j]) for j in model.classifier.seeds[0]} == {"w0", "w1"}
+    assert _run("report", out, "--out", docs / "r.html").exit_code == 0
+    assert '"seeds":["w0","w1"]' in (docs / "r.html").read_text("utf-8")
+    (docs / "s.json").write_text(json.dumps({**SEEDS, "d": ["w2"]}))
+    found = _run("fit", docs / "several.csv", *how, docs / "s.json", "--out", out)
+    assert "No row has the label 'd'" in found.stderr
+
+
 @pytest.mark.filterwarnings("always::UserWarning")
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
@@ -214,6 +284,8 @@ def test_the_command_fits_predicts_and_reports_without_a_label(docs, kind):
         ("s.json", "[]", "a list of words"),
         ("s.json", '{"a": "w0"}', "a list of words"),
         ("s.txt", "a", ".json"),
+        ("s.yaml", "a: [", "no YAML: see its line 1"),
+        ("s.yaml", "a: w0", "a list of words"),
     ],
 )
 def test_a_wrong_file_of_seeds_is_refused_in_one_sentence(docs, name, content, sentence):

@@ -55,12 +55,22 @@ class Seeds:
         Rows (n, d) have length 1. One without a seed that speaks for a class, or in which two
         classes are as good, is unknown.
         """
-        scores = np.asarray((rows @ self.strengths).todense(), dtype=np.float64)
+        scores = self._scores(rows)
         best = scores.argmax(axis=1)
         top = scores[np.arange(len(best)), best]
         scores[np.arange(len(best)), best] = 0.0  # a class that nothing speaks for has 0
         lead = top - scores.max(axis=1)
         return np.where(lead > 1e-6, best, UNKNOWN).astype(np.int64), lead
+
+    def values(self, rows: sp.csr_array, classes: NDArray[Any]) -> Array:
+        """Return how much seeds speak for each of some classes (n, c) in each row."""
+        place = {name: k for k, name in enumerate(classes.tolist())}
+        found = np.zeros((rows.shape[0], len(classes)))
+        found[:, [place[name] for name in self.classes.tolist()]] = self._scores(rows)
+        return found
+
+    def _scores(self, rows: sp.csr_array) -> Array:
+        return np.asarray((rows @ self.strengths).todense(), dtype=np.float64)
 
 
 def seed_columns(
@@ -150,9 +160,19 @@ def _checked(given: Any) -> dict[Any, dict[Any, float]]:
 
 
 def with_classes(labels: Labels, classes: NDArray[Any]) -> Labels:
-    """Return the same labels (one a row) with classes added that no row need have."""
+    """Return the same labels with classes added that no row need have; several labels have theirs.
+
+    Several labels a row must have the classes, and a row that is labeled: how many labels a row
+    has, and how sure words are, is learned from these.
+    """
     if labels.multilabel:
-        raise ValueError("seeds are for samples with one label each, and y has several.")
+        other = set(classes.tolist()) - set(labels.classes.tolist())
+        if other or not labels.labeled.any():
+            raise ValueError(
+                "seeds of several labels a sample need labeled samples beside them, and a column "
+                f"of y for each of their labels{f', not {min(other)!r}' if other else ''}."
+            )
+        return labels
     both = sorted_classes([*labels.classes.tolist(), *classes.tolist()])
     codes = labels.codes.copy()
     known = codes != UNKNOWN

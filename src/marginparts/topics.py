@@ -105,7 +105,7 @@ def topic_view(
 
     Parameters
     ----------
-    model : fitted NMFAlpha, NMFAlphaConsensus or classifier
+    model : fitted NMFAlpha, NMFAlphaConsensus, classifier or stream
     X : (n, d) array or sparse matrix
         Samples as the model takes them, those of the fit or others, in memory.
     counts : (n, d) array or sparse matrix, or None
@@ -132,6 +132,7 @@ def topic_view(
     """
     check_is_fitted(model)
     parts = getattr(model, "parts_", getattr(model, "estimator_", model))
+    parts = parts._as_parts() if hasattr(parts, "_as_parts") else parts
     names = _names(model, parts, feature_names)
     data = parts._check_data(X, reset=False)
     counted = sp.csr_array(data if counts is None else check_matrix(counts, "topic_view"))

@@ -48,8 +48,8 @@ def plain_words() -> Iterator[None]:
             raise
         raise ValueError(
             "Input X contains NaN, a value that is missing; set it to 0 where nothing was counted, "
-            'leave it out with NMFAlpha(missing="nan"), fill it with '
-            "sklearn.impute.SimpleImputer, or drop its row."
+            'leave it out with missing="nan", which NMFAlpha and its classifiers take, fill it '
+            "with sklearn.impute.SimpleImputer, or drop its row."
         ) from None
 
 

@@ -331,6 +331,7 @@ def test_gaps_in_the_data_are_shown_as_gaps(page):
             "margins": [{"name": name, **margin} for name in "abc"],
             "loss": {"loss": [1e9, 1e9 + 1e-6, None]},
             "choice": {"trials": [trial, {**trial, "score": 0.5}, {"score": 0.4}]},
+            "settings": [["parts", None]],
             "examples": {"doubtful": [{"name": "row 1"}]},
             "path": [{"lam": 0.0, "parts": [{}]}, {"lam": 1.0, "parts": [{"top": [["a", 1.0]]}]}],
         }
@@ -401,6 +402,17 @@ def test_no_more_parts_than_can_be_looked_at_are_shown_first(page):
     page.click('#parts [data-slot="more"]')
     assert page.count("#parts .card") == 44
     assert page.count('#parts [data-slot="more"]') == 0
+
+
+def test_where_parts_are_from_and_what_is_their_own(page):
+    page.open(text_payload())
+    assert page.texts("#parts .card-head").count("Part 1") == 0
+    assert sum("from the prior" in head for head in page.texts("#parts .card-head")) == 3
+    own = [text for text in page.texts("#parts .also") if text.startswith("Its own")]
+    assert own == ["Its own: propeller \u00d74, runway \u00d71.25"] * 5
+    page.keys("#parts input", "propeller")
+    assert page.count("#parts .card") == 5
+    assert page.texts("#settings tbody tr")[1].split("\t")[-1].endswith("strength 1")
 
 
 def test_parts_are_found_by_word(page):

@@ -357,6 +357,11 @@ def test_a_model_is_a_prior_for_other_words(fitted, tmp_path):
     )
     assert_allclose(new, old / old.sum(axis=1, keepdims=True), atol=0.01)
     assert after.classifier.prior is None
+    run("report", tmp_path / "a.model", other, "--out", tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert f"{before.n_parts} parts of {before.card.source}, strength 10000" in page
+    assert page.count('"carried":true') == before.n_parts
+    assert '"own":[["' in page
     assert "There is no file" in refused(
         "fit", other, *columns, *how[:3], tmp_path / "no", "--out", "x"
     )
@@ -367,6 +372,54 @@ def test_a_model_is_a_prior_for_other_words(fitted, tmp_path):
         "fit", other, *columns, "--components", "2", "--prior", model, "--out", "x.model"
     )
     assert "room for 2" in said
+
+
+def test_gaps_of_tables_and_matrices_are_filled_if_they_are_said_to_be_there(tmp_path):
+    rng = np.random.default_rng(0)
+    kinds = np.resize(["low", "high"], 60)
+    X = rng.poisson(np.where((kinds == "low")[:, None], [8, 8, 8, 1, 1, 1], [1, 1, 1, 8, 8, 8]))
+    hidden = rng.random(X.shape) < 0.15
+    cells = np.where(hidden, "", X.astype(str)).tolist()
+    labels = [name if k < 20 else "" for k, name in enumerate(kinds)]
+    table, model = tmp_path / "gaps.csv", tmp_path / "gaps.model"
+    rows = [",".join([*row, name]) for row, name in zip(cells, labels, strict=True)]
+    table.write_text("\n".join(["a,b,c,d,e,f,kind", *rows]))
+    few = ("--components", "2", "--lam", "1", "--cost", "1", "--out", model)
+    how = ("--label", "kind", *few)
+    assert "--missing nan" in refused("fit", table, *how)
+    run("fit", table, *how, "--missing", "nan")
+    told = json.loads(run("predict", model, table, "--json").stdout.splitlines()[0])
+    assert told["predicted"] == kinds[0]
+    found = marginparts.load(model)
+    gaps = np.where(hidden, np.nan, X)
+    assert np.mean(np.array(found.predict(gaps)) == kinds) > 0.95
+    assert run("report", model, table, "--out", tmp_path / "it.html").exit_code == 0
+    assert run("next", model, table).exit_code == 0
+    stored = sp.csr_array(gaps)
+    sp.save_npz(tmp_path / "gaps.npz", stored)
+    (tmp_path / "labels.txt").write_text("\n".join([*labels, ""]))
+    how = ("--labels", tmp_path / "labels.txt", *few)
+    assert "--missing nan" in refused("fit", tmp_path / "gaps.npz", *how)
+    run("fit", tmp_path / "gaps.npz", *how, "--missing", "nan")
+    assert np.mean(np.array(marginparts.load(model).predict(stored)) == kinds) > 0.95
+    assert "most of each row" in refused("fit", tmp_path / "gaps.npz", *how, "--missing", "zeros")
+    said = refused("fit", tmp_path / "gaps.npz", *how, "--missing", "nan", "--weighting", "l2-log")
+    assert "needs whole rows" in said
+
+
+@pytest.mark.wide
+def test_parts_share_less_if_that_is_asked(fitted, tmp_path):
+    table, _ = fitted
+    how = ("--text", "body", "--label", "kind", "--components", "4", "--lam", "1", "--out")
+    shared = []
+    for charge in ("0", "10"):
+        run("fit", table, *how, tmp_path / "m", "--exclusivity", charge)
+        parts = marginparts.load(tmp_path / "m").classifier.parts_.components_
+        unit = parts / np.linalg.norm(parts, axis=1, keepdims=True)
+        shared.append((unit @ unit.T)[np.triu_indices(4, 1)].mean())
+    assert shared[1] < 0.5 * shared[0]
+    said = refused("fit", table, *how[:-1], "--missing", "nan", "--out", "x.model")
+    assert "matrices and numeric tables" in said
 
 
 def test_a_fit_weighs_classes_and_goes_by_another_score(fitted, tmp_path):

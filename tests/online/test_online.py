@@ -9,11 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_array_less
 from sklearn.exceptions import NotFittedError
 from threadpoolctl import threadpool_limits
 
-from marginparts import NMFAlphaClassifier, OnlineNMFAlphaClassifier, load, save
+from marginparts import (
+    NMFAlpha,
+    NMFAlphaClassifier,
+    OnlineNMFAlphaClassifier,
+    load,
+    save,
+    topic_view,
+)
 from marginparts.backends import get_backend
 from marginparts.datasets import load_docstrings
 from marginparts.directions import hellinger
@@ -255,6 +262,47 @@ def test_it_predicts_from_the_first_labeled_batch_on():
     assert model.score(X[100:], truth[100:]) > 0.9
     model.partial_fit(X[30:100])
     assert model.score(X[100:], truth[100:]) > 0.9
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_without_labels_it_is_plain_nmf(backend):
+    """All at hand and one batch: the updates of eqs. 3 and 4 from the same start."""
+    X, _ = counts(50)
+    model = make(batch_size=50, memory=50, n_iter=5, backend=backend).fit(X)
+    _, V = start_from("auto", X, 4, 0)
+    V = V / V.sum(axis=0)
+    H = np.tile(1 / V.sum(axis=0), (50, 1))
+    for _ in range(10):
+        H = H * ((X / (H @ V.T)) @ V) / V.sum(axis=0)
+    for _ in range(4 * 5):
+        V = V * ((X / (H @ V.T)).T @ H) / H.sum(axis=0)
+        H = H * ((X / (H @ V.T)) @ V) / V.sum(axis=0)
+    assert_allclose(model.components_, V.T / V.sum(axis=0)[:, None], rtol=1e-9)
+
+
+@pytest.mark.wide
+def test_without_labels_lam_says_nothing_and_parts_are_not_far_from_a_fit():
+    X = load_docstrings().data
+    X = X[np.random.default_rng(0).permutation(X.shape[0])[:400]]
+    losses = []
+    for memory in (400, 100):
+        model = make(n_components=8, batch_size=100, memory=memory).fit(X)
+        other = make(n_components=8, batch_size=100, memory=memory, lam=100.0)
+        for start in range(0, 400, 80):
+            other.partial_fit(X[start : start + 80], np.full(80, -1) if start else None)
+        assert_array_equal(other.components_, model.components_)
+        losses.append(_divergence(X, model.components_))
+    whole = NMFAlpha(8, max_iter=50, tol=0, random_state=0).fit(X).components_
+    assert_array_less(losses, 1.15 * _divergence(X, whole))
+    view = topic_view(model, X[:20])
+    assert_allclose(view.proportions.sum(axis=1), 1)
+    rebuilt = model.inverse_transform(model.transform(X[:20]))
+    assert_allclose(rebuilt.sum(axis=1), X[:20].sum(axis=1), rtol=1e-3)
+
+
+def _divergence(X, parts):
+    H = map_rows(X, np.ascontiguousarray(parts.T), 100)
+    return get_backend("reference").divergence(X, H, np.ascontiguousarray(parts.T))
 
 
 def test_predictions_change_nothing():

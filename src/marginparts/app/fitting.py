@@ -76,6 +76,11 @@ class Options(NamedTuple):
         the number of parts is given, there are as many.
     strength : float
         What the prior counts, see `NMFAlpha`.
+    exclusivity : float
+        A charge for features that parts share, see `NMFAlpha`.
+    missing : {None, "nan"}
+        Take empty cells and NaN of a matrix for values that are missing, see `NMFAlphaClassifier`.
+        Counts are not weighted then.
     """
 
     n_components: int | Sequence[int] | str = "auto"
@@ -97,6 +102,8 @@ class Options(NamedTuple):
     seeds: Any = None
     prior: Any = None
     strength: float = 1.0
+    exclusivity: float = 0.0
+    missing: str | None = None
 
 
 class Prepared(NamedTuple):
@@ -144,7 +151,8 @@ def fit_file(
         The fields of `marginparts.app.fitting.Options`: ``n_components``, ``lam``, ``C``,
         ``class_weight``, ``scoring``, ``max_iter``, ``backend``, ``random_state``, ``keep_path``,
         ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``, ``weight``;
-        and ``weighting``, ``seeds``, ``prior`` and ``strength``. None need be given.
+        and ``weighting``, ``seeds``, ``prior``, ``strength``, ``exclusivity`` and ``missing``. None
+        need be given.
 
     Returns
     -------
@@ -179,10 +187,29 @@ def fit_file(
     on_stage("reading")
     source = open_source(
         path, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
-        encoding=encoding,
+        encoding=encoding, gaps=wanted.missing is not None,
     )  # fmt: skip
+    _check_missing(wanted, source)
     prepared = _prepared(source, wanted, on_stage)
     return fit_model(prepared, wanted, callback=callback, on_stage=on_stage)
+
+
+def _check_missing(options: Options, source: SampleSource) -> None:
+    """Refuse gaps that nothing can be made of."""
+    if options.missing is None:
+        return
+    if options.missing != "nan":
+        raise PreparationError(
+            f"--missing {options.missing} does not go with labels, for which most of each row must "
+            'be known; it is nan, or use the codes of NMFAlpha(missing="zeros") in Python.'
+        )
+    if source.layout.kind != "matrix":
+        raise PreparationError(f"--missing is for matrices and numeric tables; {source.path} is "
+                               "none.")  # fmt: skip
+    if options.weighting not in ("auto", "counts"):
+        raise PreparationError(
+            f"--weighting {options.weighting} needs whole rows, and does not go with --missing."
+        )
 
 
 def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prepared:
@@ -209,7 +236,8 @@ def matrix_of(batch: Batch, source: SampleSource, options: Options) -> tuple[Pre
             weighting="l2-log" if options.weighting == "auto" else options.weighting,
         )  # fmt: skip
     else:
-        how, X = preparation.prepare_matrix(batch.samples, source.layout.names, options.weighting)
+        weighting = "counts" if options.missing else options.weighting
+        how, X = preparation.prepare_matrix(batch.samples, source.layout.names, weighting)
     if not (X.nnz if hasattr(X, "nnz") else X.any()):
         raise FileProblemError(
             f"All entries of {source.path} are zero; there is nothing to learn from."
@@ -253,9 +281,11 @@ def fit_model(
     classifier = _fitted(data, options, callback)
     labels = replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
     counts = [len(labels.members(k)) for k in range(len(labels.classes))]
-    if options.seeds is not None:  # classes may have no label
+    if options.seeds is not None and not labels.multilabel:  # classes may have no label
         found = dict(zip(labels.classes.tolist(), counts, strict=True))
         counts = [found.get(name, 0) for name in data.class_names]
+    if options.missing:
+        data = data._replace(X=classifier._whole(data.X))
     on_stage("comparing")
     rated = compare(
         data.X, labels, classifier.choice_, class_weight=options.class_weight,
@@ -278,6 +308,8 @@ def fit_model(
         label_counts=counts, rated=rated, doubt=classifier.doubt_,
         shares=_shares(classifier, data.X), seconds=time.perf_counter() - began,
         stopped=classifier.parts_.stop_ in (Stop.CALLBACK, Stop.INTERRUPTED),
+        prior=options.prior and options.prior.card.source,
+        carried=options.prior.n_parts if options.prior and options.strength else 0,
     )  # fmt: skip
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
 
@@ -290,7 +322,8 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
     prior, ranks = _prior_parts(data, options.prior), options.n_components
     classifier = NMFAlphaCV(
         len(prior) if prior is not None and ranks == "auto" else ranks, lam=options.lam,
-        C=options.C, prior=prior, strength=options.strength,
+        C=options.C, prior=prior, strength=options.strength, exclusivity=options.exclusivity,
+        missing=options.missing,
         class_weight=options.class_weight, scoring=options.scoring,
         max_iter=options.max_iter, backend=options.backend, random_state=options.random_state,
         callback=callback, checkpoint=kept, seeds=_seed_columns(data, options.seeds),
@@ -333,11 +366,12 @@ def _seed_columns(data: Prepared, seeds: Mapping[str, Any] | None) -> dict[Any, 
     if data.preparation.names is None:
         raise PreparationError("Seeds need names of columns; give a file of them with --words.")
     counted = as_counted if data.layout.kind == "text" else str
-    words = {
-        name: {counted(word): strength for word, strength in each.items()}
-        if isinstance(each, Mapping) else [counted(word) for word in each]
-        for name, each in seeds.items()
-    }  # fmt: skip
+    several = np.ndim(data.y) == 2  # whose labels are known by their places
+    words: dict[Any, Any] = {}
+    for name, each in seeds.items():
+        given = each if isinstance(each, Mapping) else dict.fromkeys(each, 1.0)
+        found = {counted(word): strength for word, strength in given.items()}
+        words[data.class_names.index(name) if several else name] = found
     try:
         return seed_columns(words, data.preparation.names)
     except ValueError as error:

@@ -47,6 +47,8 @@ class Card:
         The share of the data that each part explains.
     seconds, stopped : float, bool
         What the fit took, and whether it was ended early.
+    prior, carried : str or None, int
+        What the prior was fitted to, and how many of the parts, the first ones, come from it.
     """
 
     source: str
@@ -58,6 +60,8 @@ class Card:
     shares: list[float] = field(default_factory=list)
     seconds: float = 0.0
     stopped: bool = False
+    prior: str | None = None
+    carried: int = 0
 
 
 @dataclass
@@ -118,10 +122,11 @@ class Model:
         )
 
     def prepare(self, samples: Samples) -> Any:
-        """Return samples as rows (n, d) that the classifier takes."""
+        """Return samples as rows (n, d) that the classifier takes, with gaps filled."""
         if isinstance(samples, str):
             raise ValueError("A model takes a list of samples; put the text into a list.")
-        return self.preparation.apply(samples)  # type: ignore[arg-type]
+        X = self.preparation.apply(samples)  # type: ignore[arg-type]
+        return self.classifier._whole(X) if self.layout.gaps else X
 
     def transform(self, samples: Samples) -> Array:
         """Return Z (n, r): samples expressed in the parts."""

@@ -64,7 +64,7 @@ Seeds = Annotated[
     Path | None,
     option(
         "--seeds", "FILE",
-        "Words that speak for classes: a .csv with class, word, strength, or .json.",
+        "Words that speak for classes: a .csv with class, word, strength, or .json, .yaml.",
     ),
 ]  # fmt: skip
 
@@ -88,6 +88,14 @@ Prior = Annotated[
 ]
 Strength = Annotated[
     float, _method("--strength", "X", "What the prior counts beside the data.", min=0.0)
+]
+Exclusivity = Annotated[
+    float,
+    _method("--exclusivity", "X", "A charge for words that parts share; 0.1 is little.", min=0.0),
+]
+Missing = Annotated[
+    str | None,
+    _method("--missing", "nan", "Take empty cells and NaN of a matrix for values not known."),
 ]
 MaxIter = Annotated[int, _method("--max-iter", "N", "Iterations at most.", min=1)]
 Seed = Annotated[int, _method("--seed", "N", "The same seed gives the same model.", min=0)]

@@ -29,6 +29,7 @@ EPILOG = console.examples(
     "fit digits/ --path --out digits.model",
     "fit tickets.csv --text body --seeds seeds.csv --out tickets.model",
     "fit march.csv --text body --label team --prior february.model --out march.model",
+    "fit sensors.csv --label state --missing nan --out sensors.model",
     "fit large.npz --labels labels.txt --checkpoint large.ckpt --out large.model",
 )
 
@@ -50,6 +51,8 @@ def fit(
     scoring: options.Scoring = None,
     prior: options.Prior = None,
     strength: options.Strength = 1.0,
+    exclusivity: options.Exclusivity = 0.0,
+    missing: options.Missing = None,
     max_iter: options.MaxIter = 100,
     seed: options.Seed = 0,
     backend: options.BackendName = "auto",
@@ -76,20 +79,18 @@ def fit(
         from marginparts.app.model_file import save
 
         _check(class_weight, scoring, backend)
-        model_path = _destination((file, labels, words, stop_words, seeds, prior), out, checkpoint)
+        path_out = _destination((file, labels, words, stop_words, seeds, prior), out, checkpoint)
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
             encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words, ngrams=ngrams,
-            weighting=weighting, max_iter=max_iter, backend=backend, seeds=seeds,
-            **_tried(components, lam, cost), scoring=scoring, random_state=seed, keep_path=path,
-            class_weight="balanced" if class_weight == "balanced" else None, checkpoint=checkpoint,
-            weight=weight, prior=prior, strength=strength,
+            weight=weight, weighting=weighting, max_iter=max_iter, backend=backend, scoring=scoring,
+            **_tried(components, lam, cost, class_weight), random_state=seed, keep_path=path,
+            prior=prior, strength=strength, exclusivity=exclusivity, missing=missing, seeds=seeds,
         )  # fmt: skip
-        kept = checkpoint is not None
-        model, interrupted = _watched(asked, file.name, kept=kept, quiet=quiet or as_json)
-        save(model, model_path)
-    _tell(model, model_path, as_json=as_json, quiet=quiet)
-    _end(checkpoint, model_path, interrupted)
+        model, heard = _watched(asked, file.name, checkpoint, shown=not (quiet or as_json))
+        save(model, path_out)
+    _tell(model, path_out, as_json=as_json, quiet=quiet)
+    _end(checkpoint, path_out, heard)
 
 
 def _end(checkpoint: Path | None, model_path: Path, interrupted: int | None) -> None:
@@ -132,9 +133,10 @@ def _destination(
     return path
 
 
-def _tried(components: str, lam: str, cost: str) -> dict[str, Any]:
-    """Return what is to be tried."""
+def _tried(components: str, lam: str, cost: str, class_weight: str | None) -> dict[str, Any]:
+    """Return what is to be tried, and how classes count."""
     return {
+        "class_weight": "balanced" if class_weight == "balanced" else None,
         "n_components": numbers(components, "--components", int, 1, 100_000),
         "lam": numbers(lam, "--lam", float, 0),
         "C": numbers(cost, "--cost", float, 1e-12),
@@ -172,7 +174,7 @@ _KEPT_STAGES = ("choosing", "parts")
 
 
 def _watched(
-    asked: Callable[..., Model], name: str, *, kept: bool, quiet: bool
+    asked: Callable[..., Model], name: str, checkpoint: Path | None, *, shown: bool
 ) -> tuple[Model, int | None]:
     """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept.
 
@@ -181,18 +183,19 @@ def _watched(
     from marginparts.checkpoint import Interruption
 
     stopped: set[str] = set()
+    kept = checkpoint is not None
     first = f"reading {name}"
     # two, as a key that is pressed twice by chance should not throw the work away
     signals = (signal.SIGINT, signal.SIGTERM) if kept else (signal.SIGINT,)
     interruption = Interruption(signals, patience=2)
     loss = TextColumn("{task.fields[loss]}")
-    with ExitStack() as stack, console.bars(loss, quiet=quiet) as shown:
-        task = shown.add_task(first, total=None, loss="")
+    with ExitStack() as stack, console.bars(loss, quiet=not shown) as bars:
+        task = bars.add_task(first, total=None, loss="")
 
         def on_stage(stage: str) -> None:
             if stage == "choosing":  # before, there is nothing to keep
                 stack.enter_context(interruption)
-            shown.reset(task, total=None, description=_STAGES.get(stage, first), loss="")
+            bars.reset(task, total=None, description=_STAGES.get(stage, first), loss="")
 
         def callback(progress: Progress) -> bool:
             if kept and interruption.heard is not None:
@@ -200,14 +203,14 @@ def _watched(
             elif interruption.take():
                 stopped.add(progress.stage)
                 what = "the search" if progress.stage == "choosing" else "the fit"
-                shown.console.print(f"Ending {what}; the best so far is kept.", highlight=False)
-            shown.update(
+                bars.console.print(f"Ending {what}; the best so far is kept.", highlight=False)
+            bars.update(
                 task, description=_STAGES[progress.stage], total=progress.max_iter,
                 completed=progress.iteration, loss=f"loss {progress.loss:.4g}",
             )  # fmt: skip
             return progress.stage in stopped and not (kept and progress.stage in _KEPT_STAGES)
 
-        model = asked(callback=callback, on_stage=on_stage)
+        model = asked(callback=callback, on_stage=on_stage, checkpoint=checkpoint)
     # a search that was ended leaves no trace in the fit
     model.card.stopped = bool(stopped) or (kept and interruption.heard is not None)
     return model, interruption.heard

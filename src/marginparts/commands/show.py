@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,13 +88,14 @@ def _shown(word: str, *numbers: float) -> str:
     return word if len(numbers) < 2 else f"{word} x{2 ** numbers[-2]:.1f}"
 
 
-def _view(model: Model, file: Path, encoding: str) -> TopicView:
+def _view(model: Model, file: Path, encoding: str, most: int | None = None) -> TopicView:
+    """Return the view of a file's samples, or of so many batches of them."""
     from marginparts.app.explanation import view_of
     from marginparts.app.readers import open_source
 
     source = open_source(file, encoding=encoding, like=model.layout)
     with _console.bars(quiet=True) as shown:
-        return view_of(model, _console.watched(source, shown, "counting"))
+        return view_of(model, islice(_console.watched(source, shown, "counting"), most))
 
 
 def _topics(
@@ -123,6 +126,9 @@ def _topics(
     return found
 
 
+#: Batches of 10,000 samples in which a report counts words: they are in memory at once.
+_COUNTED = 2
+
 REPORT_EPILOG = _console.examples(
     "report tickets.model", "report tickets.model tickets.csv --out tickets.html"
 )
@@ -134,7 +140,7 @@ def report(
         Path | None,
         typer.Argument(
             metavar="[FILE]",
-            help="Samples of which the most certain and the most doubtful are shown.",
+            help="Samples: the most certain and the most doubtful are shown, and words counted.",
         ),
     ] = None,
     out: Annotated[
@@ -152,6 +158,7 @@ def report(
     How good it is, the parts, which parts speak for which label, the margin, the loss, what was
     tried, and examples. A model that was fitted with --path has a slider over lam.
     """
+    from marginparts.app.preparation import PreparationError
     from marginparts.app.readers import open_source
     from marginparts.app.report import find_examples, payload_of, render
 
@@ -161,11 +168,14 @@ def report(
         _console.refuse_same(model, page)
         check_destination(page)
         fitted = _console.load_model(model)
-        examples = None
+        examples = view = None
         if file is not None:
             source = open_source(file, encoding=encoding, like=fitted.layout)
             examples = find_examples(fitted, _console.watched(source, shown, "looking through"))
-        html = render(payload_of(fitted, examples))
+            if fitted.layout.kind != "image":
+                with suppress(PreparationError):  # there is nothing to count
+                    view = _view(fitted, file, encoding, _COUNTED)
+        html = render(payload_of(fitted, examples, view))
         with written_beside(page, "w", encoding="utf-8") as target:
             target.write(html)
     if as_json:

@@ -256,11 +256,11 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """Return H (n, r) for trusted data: how much of each part a sample has."""
         raise NotImplementedError
 
-    def _codes(self, X: Data) -> Array:
-        """`transform` on trusted data in memory."""
+    def _codes(self, X: Data, **known: Any) -> Array:
+        """`transform` on trusted data in memory; ``known`` is for `_coefficients`."""
         if self.output == "projection":
             return np.asarray(X @ self.projection_, dtype=X.dtype)
-        H = self._coefficients(X)
+        H = self._coefficients(X, **known)
         if self.output == "mixed":
             return np.asarray(mixed_codes(X @ self.projection_, H), dtype=X.dtype)
         Z = H @ self.gram_root_ if self.output == "gram" else H
@@ -357,7 +357,7 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         if seeds is not None:
             none = np.full(n, UNKNOWN)
             labels = with_classes(encode_labels(none if y is None else y, n), seeds.classes)
-            self.classes_, self.multilabel_ = labels.classes, False
+            self.classes_, self.multilabel_ = labels.classes, labels.multilabel
             return labels
         if y is None:
             raise ValueError(

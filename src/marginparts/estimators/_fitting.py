@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 
 from marginparts._types import Array, Samples, Targets
 from marginparts.directions import DirectionSpec
@@ -59,6 +61,9 @@ _FEW_COLUMNS = 16
 #: Entries of several labels that teachers keep in memory, each for each fold.
 _ENTRIES = 8_000_000
 
+#: Parts that fill gaps, at most: more of them learn the noise of what is known.
+_FILLING = 16
+
 #: How a value of each parameter that may be chosen is checked.
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "lam": check_nonnegative,
@@ -79,6 +84,7 @@ class Fitted(NamedTuple):
     calibration: Calibration | None
     n_labeled: int
     teachers: dict[str, float]
+    filler: NMFAlpha | None = None
 
 
 def fit_classifier(
@@ -101,7 +107,8 @@ def fit_classifier(
     _recipe(model, taught=model.pseudo == "teachers")
     X = check_training_data(model, X)
     counted = Counted.of(X, y, sample_weight, type(model).__name__)
-    X, seeds = counted.X, _seeds(model, counted.X.shape[1])
+    X, filler = _filled(model, counted)
+    seeds = _seeds(model, X.shape[1])
     labels = model._check_labels(counted.y, X.shape[0], seeds)
     labels = replace(labels, weights=counted.weights)
     taught = _is_taught(model, labels, X.shape[1])
@@ -134,7 +141,30 @@ def fit_classifier(
                 ready.X, labels, grid, recipe, comparison, ready.seed, callback=model.callback,
                 logbook=ready.logbook,
             )  # fmt: skip
-        return _fit_best(model, choice, recipe, labels, ready, room)
+        return _fit_best(model, choice, recipe, labels, ready, room)._replace(filler=filler)
+
+
+def _filled(model: NMFAlphaClassifier, counted: Counted) -> tuple[Any, NMFAlpha | None]:
+    """Return the rows that count with their gaps filled, and what fills those of others."""
+    X = counted.X
+    if model.missing is None:
+        return X, None
+    if model.missing != "nan":
+        raise ValueError(
+            f"missing={model.missing!r} is nothing that a classifier takes, which needs most of "
+            'each row; use missing="nan", or the codes of NMFAlpha(missing="zeros").'
+        )
+    if isinstance(X, Elsewhere):
+        raise ValueError("missing needs X in memory, and not rows on disk or on a cluster.")
+    r = max(1, min(_FILLING, min(X.shape) // 2))
+    filler = NMFAlpha(
+        r, missing="nan", output="coefficients", max_iter=100, tol=1e-4, map_iter=40,
+        backend="numba", random_state=0,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # near is near enough
+        filler.fit(X, sample_weight=counted.weights)
+    return filler.fill(X), filler
 
 
 def _seeds(model: NMFAlphaClassifier, d: int) -> Seeds | None:
@@ -183,7 +213,7 @@ def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False)
         ),
         RunSpec(
             model.init, model.solver, model.max_iter, model.tol, model.backend, prior=model.prior,
-            strength=model.strength,
+            strength=model.strength, exclusivity=model.exclusivity,
         ),
         MapSpec(output=output),
         HeadSpec(class_weight=model.class_weight),

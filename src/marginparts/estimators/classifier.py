@@ -20,6 +20,7 @@ from marginparts.directions import DualSource
 from marginparts.estimators._base import CarriesPrior, PartlyLabeledClassifier, check_data
 from marginparts.estimators._fitting import Fitted, fit_classifier
 from marginparts.labels import ClassWeight
+from marginparts.rows.base import Elsewhere
 from marginparts.rows.dask import mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.selection import Setting
@@ -115,12 +116,18 @@ class NMFAlphaClassifier(
         Words that speak for a class, ``{"hockey": ["nhl", "puck"], ...}``, or each with a strength,
         ``{"hockey": {"nhl": 2.0, "inning": -1.0}, ...}``: 1 is usual, a negative one speaks against
         it. Names of a DataFrame's columns, or numbers of columns; see `seed_columns` for a matrix.
-        Labels win over seeds, and none are needed: then nothing says how good the model is. Not
-        for several labels a sample.
+        Labels win over seeds, and none are needed: then nothing says how good the model is. Where
+        samples have several labels, seeds are one more teacher, and some must be labeled.
     prior : (m, d) array, fitted estimator or None
         Parts of another fit that the first m parts are to stay near, as for `NMFAlpha`.
     strength : float
         What the prior counts, beside the data's own share in a part.
+    exclusivity : float
+        A charge for features that parts share, as for `NMFAlpha`.
+    missing : {None, "nan"}
+        Take NaN for what is not known. Plain parts (`filler_`) are fitted to what is known, and
+        everybody sees what they make of the rest in its place, in `fit` and in `predict`. For X
+        in memory; in sparse data those that are stored.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
@@ -168,6 +175,8 @@ class NMFAlphaClassifier(
     intercept_ : (p,) array
     teachers_ : dict
         The share of each teacher in the guessed labels; empty without them.
+    filler_ : NMFAlpha or None
+        What fills gaps, with ``missing="nan"``.
     head_ : Head
         The final SVM: coefficients, intercepts and how codes are scaled.
     n_iter_ : int
@@ -208,6 +217,8 @@ class NMFAlphaClassifier(
         seeds: Mapping[Any, Any] | None = None,
         prior: Any = None,
         strength: float = 1.0,
+        exclusivity: float = 0.0,
+        missing: str | None = None,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -237,6 +248,8 @@ class NMFAlphaClassifier(
         self.seeds = seeds
         self.prior = prior
         self.strength = strength
+        self.exclusivity = exclusivity
+        self.missing = missing
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -306,7 +319,7 @@ class NMFAlphaClassifier(
         self.n_iter_ = fitted.parts.n_iter_
         self.thresholds_, self.calibration_ = fitted.thresholds, fitted.calibration
         self.coef_, self.intercept_ = fitted.head.coef, fitted.head.intercept
-        self.teachers_ = fitted.teachers
+        self.teachers_, self.filler_ = fitted.teachers, fitted.filler
 
     @property
     def selection_(self) -> dict[Setting, list[float]]:
@@ -344,7 +357,7 @@ class NMFAlphaClassifier(
         if is_dask(X):
             return mapped_lazily(self._transformed, X, out)
         check_is_fitted(self)
-        X = check_data(self, X, reset=False)
+        X = self._whole(X)
         if out is None and not isinstance(X, RowBlocks):
             return self._shown_codes(X)
         return mapped_by_blocks(X, self._shown_codes, self._n_features_out, out)
@@ -361,10 +374,16 @@ class NMFAlphaClassifier(
 
     def _transformed(self, X: Data) -> Array:
         """`transform` on a block, without scikit-learn's wrapper that may make a DataFrame."""
-        return self._shown_codes(check_data(self, X, reset=False))
+        return self._shown_codes(self._whole(X))
+
+    def _whole(self, X: Samples) -> Any:
+        """Return X as trusted data, with its gaps filled."""
+        X = check_data(self, X, reset=False)
+        filler = getattr(self, "filler_", None)  # which old files do not have
+        return X if filler is None or isinstance(X, Elsewhere) else filler.fill(X)
 
     def _values(self, X: Samples) -> Array:
-        X = check_data(self, X, reset=False)
+        X = self._whole(X)
         if isinstance(X, RowBlocks):
             head, parts = self.head_, self.parts_
             return mapped_by_blocks(X, lambda x: head.values(parts._codes(x)), self._n_features_out)
@@ -399,5 +418,6 @@ class NMFAlphaClassifier(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = self.missing == "nan"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

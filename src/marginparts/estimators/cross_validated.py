@@ -45,7 +45,9 @@ class NMFAlphaCV(NMFAlphaClassifier):
         Costs of the classifiers behind the directions to try.
     output, class_weight, scoring, thresholds, rehearse, scale
         As for `NMFAlphaClassifier`.
-    directions, multiclass, features, pseudo, seeds, prior, strength, init, solver, max_iter, tol
+    directions, multiclass, features, pseudo, seeds, prior, strength, exclusivity, missing
+        As for `NMFAlphaClassifier`.
+    init, solver, max_iter, tol
         As for `NMFAlphaClassifier`.
     backend, random_state
         As for `NMFAlphaClassifier`.
@@ -75,7 +77,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
     cv_results_ : dict of arrays
         One entry a candidate: its parameters, ``mean_score``, ``standard_error``, ``n_folds`` and
         ``dropped``; ``pandas.DataFrame(cv_results_)`` is a table.
-    parts_, coef_, intercept_, selection_, choice_, calibration_, thresholds_, classes_
+    parts_, coef_, intercept_, selection_, choice_, calibration_, thresholds_, classes_, filler_
         As for `NMFAlphaClassifier`.
     n_iter_, n_features_in_
         As for `NMFAlphaClassifier`.
@@ -115,6 +117,8 @@ class NMFAlphaCV(NMFAlphaClassifier):
         seeds: Mapping[Any, Any] | None = None,
         prior: Any = None,
         strength: float = 1.0,
+        exclusivity: float = 0.0,
+        missing: str | None = None,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -133,9 +137,10 @@ class NMFAlphaCV(NMFAlphaClassifier):
             **candidates, output=output,
             class_weight=class_weight, scoring=scoring, thresholds=thresholds, rehearse=rehearse,
             directions=directions, multiclass=multiclass, scale=scale, features=features,
-            pseudo=pseudo, seeds=seeds, prior=prior, strength=strength, init=init, solver=solver,
-            max_iter=max_iter, tol=tol, backend=backend, random_state=random_state,
-            callback=callback, checkpoint=checkpoint, verbose=verbose,
+            pseudo=pseudo, seeds=seeds, prior=prior, strength=strength, exclusivity=exclusivity,
+            missing=missing, init=init, solver=solver, max_iter=max_iter, tol=tol,
+            backend=backend, random_state=random_state, callback=callback,
+            checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.cv = cv
 

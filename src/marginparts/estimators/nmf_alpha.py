@@ -44,12 +44,12 @@ from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_l
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import factorize_path, margin_components, parts_of
-from marginparts.solve.gaps import found_gaps
+from marginparts.solve.gaps import AllBut, Gaps, Missing, filled, found_gaps, masked
 from marginparts.solve.map import map_rows_each, projection
 from marginparts.solve.run_spec import check_parts
 from marginparts.solve.scales import Scales
 from marginparts.solve.start import check_init
-from marginparts.validation import check_nonnegative, check_rank, check_weights
+from marginparts.validation import check_mass, check_nonnegative, check_rank, check_weights
 
 
 class NMFAlpha(CarriesPrior, PartsTransformer):
@@ -100,9 +100,10 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         said of it.
     missing : {None, "nan", "zeros"}
         What is not known, and left out of the loss: nothing, NaN (in sparse data those that are
-        stored), or zeros, as in ratings. `inverse_transform` fills it. ``"cd"`` is ``"mue"`` then;
-        for X in memory. The classifiers that give the directions see the mean of what is known of
-        a column in the place of NaN; there are no labels with ``"zeros"``.
+        stored), or zeros, as in ratings. `fill` fills it, and so does `inverse_transform`.
+        ``"cd"`` is ``"mue"`` then; for X in memory. The classifiers that give the directions see
+        the mean of what is known of a column in the place of NaN; there are no labels with
+        ``"zeros"``. `fit` takes a mask instead.
     prior : (m, d) array, fitted estimator or None
         Parts of another fit that the first m parts (after fixed ones) are to stay near; the others
         are free. Where both fits know the names of their columns these are matched: words that X
@@ -255,7 +256,11 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         self.verbose = verbose
 
     def fit(
-        self, X: Samples, y: Targets | None = None, sample_weight: ArrayLike | None = None
+        self,
+        X: Samples,
+        y: Targets | None = None,
+        sample_weight: ArrayLike | None = None,
+        mask: Any = None,
     ) -> NMFAlpha:
         """Find the parts.
 
@@ -270,13 +275,17 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
             How much each row counts in the loss and in the SVMs behind the directions. Weight 2 is
             a row given twice (with the same start, and up to the tolerance of the SVMs), weight 0
             one left out. Perceptrons and functions of your own see each row once. For X in memory.
+        mask : (n, d) array or sparse array of bool, or None
+            True where an entry is known, zeros included. What is not is as NaN is with
+            ``missing="nan"``. In a sparse mask only what is stored is known; with a sparse X it is
+            listed, and there are no labels then, as with ``missing="zeros"``.
 
         Returns
         -------
         NMFAlpha
             The fitted estimator.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, mask=mask)
 
     def _fit(
         self,
@@ -284,24 +293,28 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         y: Targets | None,
         sample_weight: ArrayLike | None,
         found: Directions | None = None,
+        mask: Any = None,
     ) -> NMFAlpha:
         """`fit`, maybe with directions that another fit to the same rows has found."""
         recipe = self._recipe()
         lam = check_nonnegative(self.lam, "lam")
-        X = check_training_data(self, X)
+        X, missing = self._masked(check_training_data(self, X), mask)
         r = check_rank(self.n_components, X.shape)
         check_init(self.init, X, r)
         if recipe.run.feature_weight is not None:
             check_weights(recipe.run.feature_weight, "feature_weight", X.shape[1])
         counted = Counted.of(X, y, sample_weight, type(self).__name__)
-        recipe = replace(recipe, run=check_parts(counted.run(recipe.run), X, r, column_names(self)))
+        run = check_parts(counted.run(recipe.run), X, r, column_names(self))
         n = X.shape[0]
         X, y, weights, rows = counted
+        if rows is not None and isinstance(missing, Gaps):
+            missing = missing.of_rows(rows)
+        recipe = replace(recipe, run=replace(run, missing=missing))
         labels = None if y is None else encode_labels(y, X.shape[0])
         if labels is not None:
             check_class_weight(self.class_weight, labels)
             labels = replace(labels, weights=weights)
-        self._check_missing(X, labels)
+        self._check_missing(X, labels, missing)
         # the backend in use is compared in any case
         no_matter = ("backend", "map_iter", "output")
         told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
@@ -321,21 +334,31 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
             self._spread_over(rows, n)
         return self
 
-    def _check_missing(self, X: Data | Elsewhere, labels: Labels | None) -> None:
+    def _masked(self, X: Any, mask: Any) -> tuple[Any, Missing]:
+        """Return data, and what is missing of it by a mask or by the parameter."""
+        if mask is None:
+            return X, self.missing
+        if isinstance(X, Elsewhere):
+            raise ValueError("mask needs X in memory, and not rows on disk or on a cluster.")
+        X, missing = masked(X, mask, self.missing)
+        check_mass(X, type(self).__name__)
+        return X, missing
+
+    def _check_missing(self, X: Data | Elsewhere, labels: Labels | None, missing: Missing) -> None:
         """Refuse what does not go with data of which not all is known."""
-        if self.missing is None:
+        if missing is None:
             return
         if isinstance(X, Elsewhere):
             raise ValueError("missing needs X in memory, and not rows on disk or on a cluster.")
         if self.output in ("projection", "mixed"):
             raise ValueError(
-                f"output={self.output!r} needs whole rows; with missing={self.missing!r} use "
+                f"output={self.output!r} needs whole rows; where some of them is missing use "
                 '"gram" or "coefficients".'
             )
-        if self.missing == "zeros" and labels is not None and labels.labeled.any():
+        if missing != "nan" and labels is not None and labels.labeled.any():
             raise ValueError(
-                'The classifiers behind the directions need whole rows, and missing="zeros" leaves '
-                'too little of them; fit without y, or use missing="nan".'
+                'The classifiers behind the directions need whole rows, and missing="zeros" or a '
+                'sparse mask leaves too little of them; fit without y, or use missing="nan".'
             )
 
     def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
@@ -438,8 +461,9 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         return np.minimum(safe_ratio(kept, row_norms(W, squared=True)), 1.0)
 
     def path(
-        self, X: Samples, lams: Iterable[float], *, callback: Callback | None = None
-    ) -> list[PathStep]:
+        self, X: Samples, lams: Iterable[float], *, mask: Any = None,
+        callback: Callback | None = None,
+    ) -> list[PathStep]:  # fmt: skip
         """Follow the fitted parts as the weight of the margin components changes.
 
         The same margin components throughout; part k of one weight continues part k of the others.
@@ -449,6 +473,8 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         X : (n, d) array or sparse matrix
             The data of the fit.
         lams : iterable of float
+        mask : (n, d) array of bool or None
+            That of the fit.
         callback : callable or None
             Called with a `Progress`; a true answer ends the fit for the weight under way.
 
@@ -465,14 +491,15 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         S = self.directions_
         if S is None or S.shape[0] != X.shape[0]:
             raise ValueError("path needs the X of a fit with labels: its margin components.")
+        X, missing = self._masked(X, mask)
         r = len(self.components_)
         run = check_parts(self._recipe().run, X, r, column_names(self))
         weights = getattr(self, "sample_weight_", None)
         if weights is not None:
             rows = np.flatnonzero(weights)
             X, S, weights = X[rows], S[rows], weights[rows]
-        H, V = self._coefficients(X), self.components_.T.astype(X.dtype)
-        X, gaps = found_gaps(X, run.missing)
+        H, V = self._coefficients(X, missing), self.components_.T.astype(X.dtype)
+        X, gaps = found_gaps(X, missing)
         scales = Scales.of(X, weights, run.feature_weight)
         start = scales.start(np.ascontiguousarray(H), np.ascontiguousarray(V))
         steps = factorize_path(
@@ -483,9 +510,79 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         found = (PathStep(lam, parts_of(scales.back(result).V, run.fixed)) for lam, result in steps)
         return sorted(found, key=lambda step: step.lam)
 
-    def _coefficients(self, X: Data) -> Array:
+    def transform(
+        self, X: Samples, *, mask: Any = None, out: str | os.PathLike[str] | None = None
+    ) -> Array:
+        """Express samples in the learned parts; labels never enter.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix, RowBlocks or Dask array
+            Rows on disk are mapped a block at a time; a Dask array gives a lazy one.
+        mask : (n, d) array or sparse array of bool, or None
+            True where an entry is known, as for `fit`; for X in memory.
+        out : path or None
+            An ``.npy`` file to write the codes to.
+
+        Returns
+        -------
+        (n, r) array
+            Z (eq. 5) with ``output="gram"``, H with ``output="coefficients"``, the weighted row in
+            a basis of the parts' span with ``output="projection"``; with ``output="mixed"`` (n, 2r)
+            that, of length 1, beside the roots of the parts' shares. A row depends on its own
+            sample alone. With ``out`` it is a memory map of that file.
+        """
+        if mask is None:
+            return super().transform(X, out=out)
+        if out is not None:
+            raise ValueError("mask and out do not go together.")
+        check_is_fitted(self)
+        X, missing = self._masked(self._check_data(X, reset=False), mask)
+        self._check_missing(X, None, missing)
+        return self._codes(X, missing=missing)
+
+    def fit_transform(self, X: Samples, y: Targets | None = None, **fit_params: Any) -> Array:
+        """Fit and map the same samples, exactly as `fit` and `transform`, both with the mask."""
+        return self.fit(X, y, **fit_params).transform(X, mask=fit_params.get("mask"))
+
+    def fill(self, X: Samples, *, mask: Any = None) -> Data:
+        """Return samples whose gaps hold what the parts make of the rest; sparse X stays sparse.
+
+        Parameters
+        ----------
+        X : (n, d) array or sparse matrix
+            With NaN in the gaps, where ``missing="nan"``.
+        mask : (n, d) array of bool or None
+            True where an entry is known.
+
+        Returns
+        -------
+        (n, d) array or CSR array
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from marginparts import NMFAlpha
+        >>> X = np.outer([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])
+        >>> X[2, 2] = np.nan
+        >>> parts = NMFAlpha(1, missing="nan", map_iter=None, random_state=0).fit(X)
+        >>> round(float(parts.fill(X)[2, 2]), 1)
+        12.0
+        """
+        check_is_fitted(self)
+        X, missing = self._masked(self._check_data(X, reset=False), mask)
+        if missing == "zeros" or isinstance(missing, AllBut) or isinstance(X, Elsewhere):
+            raise ValueError(
+                "fill needs X in memory, of which most is known; otherwise "
+                "inverse_transform(transform(X)) has all of it, as a dense array."
+            )
+        if not np.isnan(X.data if sp.issparse(X) else X).any():
+            return X
+        return filled(X, self._coefficients(X, missing), self.components_)
+
+    def _coefficients(self, X: Data, missing: Missing = None) -> Array:
         X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()
-        X, gaps = found_gaps(X, self.missing)
+        X, gaps = found_gaps(X, missing or self.missing)
         if gaps is not None:
             X = gaps.known(X)
         if self.feature_weight is not None:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginparts._types import DEFAULT_LAM, Array, Data, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.estimators._base import Counted, PartlyLabeledClassifier, validated
+from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels
 from marginparts.online import Rows, Stream, StreamSpec, View
 from marginparts.online._classes import declared_classes, labels_of, places_in
@@ -34,8 +35,8 @@ class OnlineNMFAlphaClassifier(
 
     Like `NMFAlphaClassifier`, but nothing is chosen by cross-validation, the directions come from
     a passive-aggressive learner, and only a bounded number of samples is kept. It can predict at
-    any time, and goes on where it was from a model file. See ``docs/online.md`` for what is
-    guaranteed.
+    any time, and goes on where it was from a model file. Without a single label it is NMF with the
+    I-divergence, whatever ``lam`` is. See ``docs/online.md`` for what is guaranteed.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ class OnlineNMFAlphaClassifier(
         self.random_state = random_state
 
     def fit(
-        self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None
+        self, X: Samples, y: Targets | None = None, sample_weight: ArrayLike | None = None
     ) -> OnlineNMFAlphaClassifier:
         """Forget what was learned, and go once over samples as if they came in a stream.
 
@@ -132,9 +133,10 @@ class OnlineNMFAlphaClassifier(
         ----------
         X : (n, d) array or sparse matrix
             Nonnegative data, labeled and unlabeled.
-        y : (n,) or (n, c) array-like
+        y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; at least two classes. All labels are at hand,
-            so that -1 and 1 alone are two classes, as in any other fit.
+            so that -1 and 1 alone are two classes, as in any other fit. None is plain NMF: parts,
+            and no predictions until labels come.
         sample_weight : (n,) array-like or None
             As for `partial_fit`.
 
@@ -147,8 +149,9 @@ class OnlineNMFAlphaClassifier(
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
         X, y, weights, _ = Counted.of(X, y, sample_weight, type(self).__name__)
-        labels = self._check_labels(y, X.shape[0])
-        self._begin(X, labels, declared=True)
+        n = X.shape[0]
+        labels = labels_of(None, n) if y is None else self._check_labels(y, n)
+        self._begin(X, labels, declared=y is not None)
         return self._take(X, labels, weights)
 
     def partial_fit(
@@ -279,6 +282,17 @@ class OnlineNMFAlphaClassifier(
         """Return Z (n, r): the samples expressed in the present parts, see `NMFAlpha.transform`."""
         view = self._view()
         return view.codes(self._check_data(X, reset=False))
+
+    def inverse_transform(self, X: Samples) -> Array:
+        """Rebuild samples (n, d) from what `transform` returns, see `NMFAlpha`."""
+        return self._as_parts().inverse_transform(X)
+
+    def _as_parts(self) -> NMFAlpha:
+        """Return the present parts as those of a fit, for who looks at parts alone."""
+        parts = NMFAlpha(self.n_components, map_iter=self.map_iter, backend=self.backend)
+        parts.components_, parts.gram_root_ = self.components_, self.gram_root_
+        parts.n_features_in_ = self.n_features_in_
+        return parts
 
     def _head(self) -> Head:
         view = self._view()

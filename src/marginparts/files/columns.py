@@ -19,6 +19,10 @@ _KINDS = {
 }
 
 
+#: What to say of a value that is not there.
+MISSING_IF = "; where values are missing, fit with --missing nan"
+
+
 def listed(names: Iterable[str], most: int = 10) -> str:
     """Return some names for a sentence."""
     names = list(names)
@@ -107,15 +111,19 @@ def check_entries(
     places: Sequence[int],
     name_of: Callable[[int], str] = lambda column: str(column + 1),
     place: str = "row",
+    gaps: bool | None = None,
 ) -> Any:
-    """Return the matrix (n, d), or raise if an entry is negative, NaN or infinite.
+    """Return the matrix (n, d), or raise if an entry is negative, infinite, or NaN without gaps.
 
-    ``places`` say in which line or row of the file (``place``) each row is.
+    ``places`` say in which line or row of the file (``place``) each row is. None for ``gaps`` is
+    where nobody can ask for them.
     """
     values = X.data if sp.issparse(X) else X
     # NaN is not at least 0 either; what cannot be squared ends in one later
     most = np.sqrt(np.finfo(values.dtype).max) if values.dtype.kind == "f" else np.inf
     bad = ~((values >= 0) & (values < most))
+    if gaps:
+        bad &= ~np.isnan(values)
     if not bad.any():
         return X
     first = int(np.argmax(bad))
@@ -123,10 +131,12 @@ def check_entries(
         row, column = int(np.searchsorted(X.indptr, first, "right")) - 1, int(X.indices[first])
     else:
         row, column = divmod(first, X.shape[1])
+    found = values.ravel()[first]
     raise FileProblemError(
         f"{path}, {place} {places[row]}, column {name_of(column)}: the entry is "
-        f"{values.ravel()[first]:g}, and entries must be 0 or larger, and "
-        f"{f'below {most:.0e}' if most <= values.ravel()[first] < np.inf else 'finite'}."
+        f"{found:g}, and entries must be 0 or larger, and "
+        f"{f'below {most:.0e}' if most <= found < np.inf else 'finite'}"
+        f"{MISSING_IF if gaps is False and np.isnan(found) else ''}."
     )
 
 

@@ -51,6 +51,8 @@ class Layout:
     image_shape : (height, width) or None
     invert : bool or None
         Whether images are dark on bright, and are turned so that the ink is large.
+    gaps : bool
+        Whether empty cells and NaN of a matrix are values that are missing, and no mistakes.
     """
 
     kind: str
@@ -62,6 +64,7 @@ class Layout:
     zero_based: bool | None = None
     image_shape: tuple[int, int] | None = None
     invert: bool | None = None
+    gaps: bool = False
 
 
 @dataclass
@@ -88,6 +91,7 @@ class Wanted:
     labels: Path | None = None
     words: Path | None = None
     encoding: str = "utf-8"
+    gaps: bool = False
     like: Layout | None = None
 
     @property

@@ -98,7 +98,8 @@ class Classroom:
         views = views_of(few, weights, seed, latent=not known.complete.all())
         hidden = [fold.hidden for fold in folds]
         if known.multilabel:
-            lesson, without = lessons_of_several(views, known, hidden)
+            said = None if seeds is None else seeds.values(views.inputs, labels.classes)
+            lesson, without = lessons_of_several(views, known, hidden, said)
         else:
             hints = None
             if seeds is not None:

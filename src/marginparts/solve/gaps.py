@@ -1,4 +1,4 @@
-"""Which entries of the data are known: all but some, those that are not zero, all but blocks.
+"""Which entries are known: all but some, some alone, those that are not zero, all but blocks.
 
 Each kind says what the loss needs of it: the sums of a factor over what is known of each row, as a
 `Known`, at a cost of what is listed. Past this module an entry that is not
@@ -25,6 +25,9 @@ from marginparts.losses.nmf_alpha import NMFAlphaProblem
 #: What may be said of missing values.
 MISSING = ("nan", "zeros")
 
+#: Entries that are filled at a time.
+_FILLED = 1 << 16
+
 
 class Gaps(ABC):
     """Where data (n, d) has gaps."""
@@ -38,8 +41,12 @@ class Gaps(ABC):
         """Return what is known of each row, and of each column, of prepared data."""
 
     @abstractmethod
-    def of_rows(self, rows: slice) -> Gaps:
+    def of_rows(self, rows: Any) -> Gaps:
         """Return the gaps of some rows."""
+
+
+#: What is missing: nothing, NaN, zeros, or what a mask says.
+Missing = str | Gaps | None
 
 
 @dataclass(frozen=True)
@@ -50,22 +57,39 @@ class Listed(Gaps):
 
     def known(self, X: Data) -> Data:
         """Return data with zeros in the gaps."""
-        rows, columns = _rows_of(self.places), self.places.indices
         if isinstance(X, np.ndarray):
             X = X.copy()
-            X[rows, columns] = 0
+            X[_rows_of(self.places), self.places.indices] = 0
             return X
-        d = X.shape[1]
-        kept = ~np.isin(_rows_of(X) * d + X.indices, rows * d + columns, assume_unique=True)
-        return _only(X, kept)
+        return _only(X, ~np.isin(_keys(X), _keys(self.places), assume_unique=True))
 
     def sides(self, backend: Backend, X: Matrix) -> tuple[Known, Known]:
         """Return sums over the largest blocks of a binary tree that have no gap."""
         return _all_but(self.places, backend), _all_but(self.places.T.tocsr(), backend)
 
-    def of_rows(self, rows: slice) -> Listed:
+    def of_rows(self, rows: Any) -> Listed:
         """Return the gaps of some rows."""
         return Listed(self.places[rows])
+
+
+@dataclass(frozen=True)
+class AllBut(Gaps):
+    """All is a gap but what is listed: the stored entries of ``places`` (n, d)."""
+
+    places: sp.csr_array
+
+    def known(self, X: Data) -> Data:
+        """Return the data, which has nothing elsewhere (`masked`)."""
+        return X
+
+    def sides(self, backend: Backend, X: Matrix) -> tuple[Known, Known]:
+        """Return sums over all that is known."""
+        rows, columns = (backend.pattern(side.tocsr()) for side in (self.places, self.places.T))
+        return Known(rows, _itself), Known(columns, _itself)
+
+    def of_rows(self, rows: Any) -> AllBut:
+        """Return the gaps of some rows."""
+        return AllBut(self.places[rows])
 
 
 class Zeros(Gaps):
@@ -80,7 +104,7 @@ class Zeros(Gaps):
         patterns = backend.pattern_of(X), backend.pattern_of(X.T)
         return Known(patterns[0], _itself), Known(patterns[1], _itself)
 
-    def of_rows(self, rows: slice) -> Zeros:
+    def of_rows(self, rows: Any) -> Zeros:
         """Return the gaps of some rows."""
         return self
 
@@ -128,7 +152,7 @@ class Blocks(Gaps):
 
         return side(rows, columns), side(columns, rows)
 
-    def of_rows(self, rows: slice) -> Blocks:
+    def of_rows(self, rows: Any) -> Blocks:
         """Return the gaps of some rows."""
         return Blocks(self.rows[rows], self.columns, self.fold, self.count)
 
@@ -144,14 +168,62 @@ def problem_with(gaps: Gaps | None, kernels: Backend, X: Any, **options: Any) ->
     return GappedProblem(kernels, X=X, rows=rows, columns=columns, **options)
 
 
-def found_gaps(X: Data, missing: str | None) -> tuple[Data, Gaps | None]:
+def masked(X: Data, mask: Any, missing: str | None) -> tuple[Data, Missing]:
+    """Return data of which a mask (n, d) says what is known, and what is missing of it.
+
+    What is not known becomes NaN. Where both are sparse that would be nearly all, so what is known
+    is listed instead.
+    """
+    if mask is None:
+        return X, missing
+    mask = mask if sp.issparse(mask) else np.asarray(mask)
+    if mask.dtype != bool or mask.shape != X.shape:
+        raise ValueError(
+            f"mask has shape {mask.shape} and type {mask.dtype}; it must be {X.shape} and bool, "
+            "True where an entry is known."
+        )
+    if missing == "zeros":
+        raise ValueError('missing="zeros" says what is known, and so does mask; give one of them.')
+    if isinstance(X, np.ndarray):
+        mask = mask.toarray() if sp.issparse(mask) else mask
+        return np.where(mask, X, X.dtype.type(np.nan)), "nan"
+    if not sp.issparse(mask):
+        rows, columns = np.nonzero(~mask)
+        holes = sp.csr_array((np.full(len(rows), np.nan, X.dtype), (rows, columns)), shape=X.shape)
+        return sp.csr_array(_only(X, mask[_rows_of(X), X.indices]) + holes), "nan"
+    rows, columns = mask.nonzero()
+    places, empty = _pattern(rows, columns, X.shape), np.isnan(X.data)
+    if empty.any():
+        X, holes = _only(X, ~empty), _keys(X)[empty]
+        places = _only(places, ~np.isin(_keys(places), holes, assume_unique=True))
+    kept = np.isin(_keys(X), _keys(places), assume_unique=True)
+    return _only(X, kept), AllBut(places)
+
+
+def filled(X: Data, H: Array, parts: Array) -> Data:
+    """Return data with ``H @ parts`` where it is NaN; sparse data stays sparse."""
+    new: Any = X.copy()
+    values = new.data if sp.issparse(new) else new
+    at = np.nonzero(np.isnan(values))
+    rows, columns = (_rows_of(new)[at], new.indices[at]) if sp.issparse(new) else at
+    found, V = np.empty(len(rows), X.dtype), parts.T
+    for first in range(0, len(rows), _FILLED):
+        some = slice(first, first + _FILLED)
+        found[some] = np.einsum("ek,ek->e", H[rows[some]], V[columns[some]])
+    values[at] = found
+    if sp.issparse(new):
+        new.eliminate_zeros()
+    return new
+
+
+def found_gaps(X: Data, missing: Missing) -> tuple[Data, Gaps | None]:
     """Return data without NaN, and its gaps; None where nothing is missing.
 
     A NaN becomes the mean of what is known of its column: classifiers and starts, which need whole
     rows, lean to no side by it. No loss sees it.
     """
-    if missing is None:
-        return X, None
+    if missing is None or isinstance(missing, Gaps):
+        return X, missing
     if missing == "zeros":
         return X, Zeros()
     if isinstance(X, np.ndarray):
@@ -228,6 +300,11 @@ def _itself(B: Array) -> Array:
 def _rows_of(X: sp.csr_array) -> NDArray[np.int64]:
     """Return the row of each stored entry."""
     return np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+
+
+def _keys(X: sp.csr_array) -> NDArray[np.int64]:
+    """Return a number for the place of each stored entry."""
+    return _rows_of(X) * X.shape[1] + X.indices
 
 
 def _only(X: sp.csr_array, kept: NDArray[np.bool_]) -> sp.csr_array:

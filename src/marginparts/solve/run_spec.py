@@ -15,7 +15,7 @@ from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.labels import Labels
 from marginparts.losses.nmf_alpha import Apart, Penalty, Prior, Steering
 from marginparts.rows.base import Elsewhere, Rows
-from marginparts.solve.gaps import MISSING, Gaps
+from marginparts.solve.gaps import MISSING, Gaps, Missing
 from marginparts.solve.loop import SOLVERS
 from marginparts.solve.prior import prior_parts, pseudo_counts
 from marginparts.solve.scales import Scales
@@ -47,7 +47,7 @@ class RunSpec:
     prior: Any = None
     strength: float = 1.0
     exclusivity: float = 0.0
-    missing: str | None = None
+    missing: Missing = None
 
     def __post_init__(self) -> None:
         check_nonnegative(self.alpha_W, "alpha_W")
@@ -61,7 +61,8 @@ class RunSpec:
         check_nonnegative(self.tol, "tol")
         check_option(self.solver, "solver", SOLVERS)
         if self.missing is not None:
-            check_option(self.missing, "missing", MISSING)
+            if not isinstance(self.missing, Gaps):
+                check_option(self.missing, "missing", MISSING)
             if self.prior is not None or self.exclusivity:
                 raise ValueError("A prior and exclusivity need data without gaps; drop missing.")
         get_backend(self.backend)

@@ -127,9 +127,13 @@ class Answers(NamedTuple):
     prior: Array
 
     @classmethod
-    def of(cls, views: Views, labels: Labels) -> Answers:
-        """Ask all teachers; where they are asked for, values of each have spread 1."""
+    def of(cls, views: Views, labels: Labels, seeds: Array | None = None) -> Answers:
+        """Ask all teachers; where they are asked for, values of each have spread 1.
+
+        What seeds say (n, p) is one more.
+        """
         said = [teacher(views, labels) for teacher in _TEACHERS.values()]
+        said += [] if seeds is None else [seeds]
         open_rows = ~labels.complete
         scaled = [each / max(float(each[open_rows].std()), 1e-9) for each in said]
         return cls(np.stack(scaled, axis=-1).astype(np.float32), logit(label_shares(labels)))
@@ -151,9 +155,13 @@ class Opinion(NamedTuple):
     shares: Array
 
     @classmethod
-    def learned(cls, heard: list[Answers], truths: list[NDArray[np.int64]]) -> Opinion:
-        """Learn from answers for rows whose labels (n, p) were hidden; without any, take a mean."""
-        m = len(_TEACHERS)
+    def learned(
+        cls, heard: list[Answers], truths: list[NDArray[np.int64]], m: int = len(_TEACHERS)
+    ) -> Opinion:
+        """Learn from answers of m teachers for rows whose labels (n, p) were hidden.
+
+        Without any, take a mean.
+        """
         known = [truth != UNKNOWN for truth in truths]
         columns = [np.empty((0, m + 2))]
         for answers, where in zip(heard, known, strict=True):
@@ -209,15 +217,21 @@ def best_cut(P: Array) -> float:
 
 
 def lessons_of_several(
-    views: Views, labels: Labels, hidden: list[NDArray[np.intp]]
+    views: Views,
+    labels: Labels,
+    hidden: list[NDArray[np.intp]],
+    seeds: Array | None = None,
 ) -> tuple[Lesson, list[Lesson]]:
-    """`lessons_of` where samples have several labels; the weights are (n, p), one an entry."""
+    """`lessons_of` where samples have several labels; the weights are (n, p), one an entry.
+
+    ``seeds`` (n, p) are values of seeds, which hidden labels weigh like those of a teacher.
+    """
     known = [labels, *(labels.hide(rows) for rows in hidden)]
     if labels.complete.all():  # nobody needs to be taught
         lesson, *rest = (Lesson(each, np.ones(each.codes.shape), {}, {}) for each in known)
         return lesson, rest
     with thread_pools().limit(limits=1, user_api="blas"):
-        whole, *said = (Answers.of(views, each) for each in known)
+        whole, *said = (Answers.of(views, each, seeds) for each in known)
     heard = [answers.take(rows) for answers, rows in zip(said, hidden, strict=True)]
     truths = [labels.codes[rows] for rows in hidden]
     without = [
@@ -231,7 +245,7 @@ def _lesson(
     said: Answers, labels: Labels, heard: list[Answers], truths: list[NDArray[np.int64]]
 ) -> Lesson:
     """Fill in unknown entries; they count the more, the farther they are from being in doubt."""
-    opinion = Opinion.learned(heard, truths)
+    opinion = Opinion.learned(heard, truths, said.values.shape[-1])
     P, unknown = opinion.probabilities(said), labels.codes == UNKNOWN
     cut = best_cut(P[unknown])
     # what all samples have is always given, or never
@@ -240,5 +254,6 @@ def _lesson(
     sure = np.where(given, (P - cut) / max(1 - cut, 1e-9), (cut - P) / max(cut, 1e-9))
     weights = np.where(unknown, TAUGHT_WEIGHT * np.clip(sure, _LEAST_WEIGHT, 1), 1.0)
     codes = np.where(unknown, given, labels.codes).astype(np.int64)
-    teachers = {name: float(s) for name, s in zip(_TEACHERS, opinion.shares, strict=True)}
+    shares = map(float, opinion.shares)
+    teachers = dict(zip((*_TEACHERS, "seeds"), shares, strict=False))  # seeds, if there are any
     return Lesson(replace(labels, codes=codes), weights, teachers, {})

@@ -116,6 +116,11 @@ _CLASSIFIER: Table = (
     Value("map_iter_", "int", 1, _MOST_UPDATES, optional=True),
     Value("scoring", "str", options=tuple(SCORINGS), optional=True),
     Part("parts_", ("NMFAlpha",), own="nmk"),
+    Part("filler_", ("NMFAlpha",), own="nmkrc", optional=True),
+    Rule(
+        "filler_",
+        lambda fields, sizes: fields.get("missing") is None or fields.get("filler_") is not None,
+    ),
     Letter("q", _code_columns),
     Field("coef_", ("p", "q"), least=-_HUGE, most=_HUGE),
     Field("intercept_", ("p",), least=-_INF),
@@ -220,6 +225,7 @@ TABLES: dict[str, Table] = {
         *(Value(name, "str", optional=True) for name in ("text", "label", "label_sep")),
         Items("names", Value("names", "str"), "d", optional=True),
         Value("n_columns", "int", 1, letter="d", optional=True),
+        Value("gaps", "bool", optional=True),
         Items("image_shape", Value("image_shape", "int", 1, 2**16), 2, optional=True),
         Rule(
             "image_shape",
@@ -238,6 +244,7 @@ TABLES: dict[str, Table] = {
         Items("rated", Part("rated", ("Rated",))), Value("doubt", "str", optional=True),
         Items("shares", Value("shares", "float", nan=True), ("r", 0)),
         Value("seconds", "float", 0), Value("stopped", "bool"),
+        Value("prior", "str", optional=True), Value("carried", "int", 0, optional=True),
     ),
     "Model": (
         Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV")),

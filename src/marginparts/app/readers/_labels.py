@@ -97,7 +97,7 @@ def targets(
 ) -> tuple[NDArray[Any], list[str]]:
     """Turn the labels of a source (for messages) into what the estimators take.
 
-    Classes that have seeds need no label.
+    Classes that have seeds need no label, unless rows have several.
 
     Returns
     -------
@@ -110,11 +110,14 @@ def targets(
     labels = settle_minus_one(labels)
     names = sorted(names_of(labels) | set(seeded))
     several_each = any(isinstance(label, tuple) for label in labels)
-    if seeded and several_each:
-        raise FileProblemError("Seeds are for one label a row; leave out --label-sep or them.")
+    if several_each and (other := set(seeded) - names_of(labels)):
+        raise FileProblemError(
+            f"No row has the label {min(other)!r}, which has seeds; where rows have several, some "
+            "must have each."
+        )
     y = np.empty(len(labels), dtype=object)
     y[:] = labels
-    if seeded:
+    if seeded and not several_each:
         return y, names
     if not names:
         column = source.layout.label

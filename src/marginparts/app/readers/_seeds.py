@@ -1,13 +1,14 @@
-"""A file of seed words: a table with the columns class, word and maybe strength, or JSON."""
+"""A file of seed words: a table with the columns class, word, maybe strength; JSON or YAML."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 from marginparts.app.readers._labels import label_of
 from marginparts.app.readers._table_files import DelimitedFile
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import check_column
-from marginparts.files.streams import opened_text
+from marginparts.files.streams import opened_text, optional_library
 
 #: The words of each class, with their strengths.
 SeedWords = dict[str, dict[str, float]]
@@ -16,16 +17,17 @@ SeedWords = dict[str, dict[str, float]]
 def read_seeds(path: Path, encoding: str = "utf-8") -> SeedWords:
     """Return the seeds in a file.
 
-    JSON is as in Python: an object with a list, or an object of words and strengths, for each
-    class.
+    JSON and YAML are as in Python: a list, or words with their strengths, for each class.
     """
     if not path.is_file():
         raise FileProblemError(f"There is no file {path}.")
     ending = path.suffix.lower()
     if ending == ".json":
         return _of_json(path, encoding)
+    if ending in {".yaml", ".yml"}:
+        return _of_yaml(path, encoding)
     if ending not in {".csv", ".tsv"}:
-        raise FileProblemError(f"{path} must be a .csv, .tsv or .json file of seeds.")
+        raise FileProblemError(f"{path} must be a .csv, .tsv, .json or .yaml file of seeds.")
     table = DelimitedFile(path, encoding, "\t" if ending == ".tsv" else None)
     for name in ("class", "word"):
         check_column(str(path), name, table.columns)
@@ -47,6 +49,23 @@ def _of_json(path: Path, encoding: str) -> SeedWords:
             given = json.load(file)
         except json.JSONDecodeError as error:
             raise FileProblemError(f"{path} is no JSON: see its line {error.lineno}.") from error
+    return _strengths(given, path)
+
+
+def _of_yaml(path: Path, encoding: str) -> SeedWords:
+    yaml = optional_library("yaml", "yaml", path)
+    with opened_text(path, encoding) as file:
+        try:
+            # every word as it is written: this loader knows no numbers, and "no" is no False
+            given = yaml.load(file, Loader=yaml.BaseLoader)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            where = "" if mark is None else f": see its line {mark.line + 1}"
+            raise FileProblemError(f"{path} is no YAML{where}.") from error
+    return _strengths(given, path)
+
+
+def _strengths(given: Any, path: Path) -> SeedWords:
     found: SeedWords = {}
     words_of = given if isinstance(given, dict) else {}
     if not words_of or not all(isinstance(words, list | dict) for words in words_of.values()):

@@ -41,6 +41,7 @@ def open_source(
     labels: str | os.PathLike[str] | None = None,
     words: str | os.PathLike[str] | None = None,
     encoding: str = "utf-8",
+    gaps: bool = False,
     like: Layout | None = None,
 ) -> SampleSource:
     r"""Open a file, or a folder of images, to read samples and labels from it.
@@ -63,6 +64,8 @@ def open_source(
         The names of a matrix's columns, one a line.
     encoding : str
         Of text files.
+    gaps : bool
+        Whether empty cells and NaN of a matrix are values that are missing.
     like : Layout or None
         The layout of the file on which a model was fitted. What is not given is taken from it,
         the label column may be absent, and the columns must be those of the model.
@@ -95,7 +98,8 @@ def open_source(
     paths = {option: Path(file) for option, file in beside.items() if file is not None}
     for file in paths.values():
         _check_file(file)
-    wanted = Wanted(text, label, label_sep, encoding=encoding, like=like, **paths)
+    gaps = gaps or (like is not None and like.gaps)
+    wanted = Wanted(text, label, label_sep, encoding=encoding, gaps=gaps, like=like, **paths)
     file_format = _format_of(path)
     if file_format == "images":
         return open_images(path, wanted)

@@ -47,7 +47,9 @@ class TableSource(SampleSource):
         for j, name in enumerate(self.features):
             X[:, j] = self._numbers(cells[name], name, places)
         name_of = columns.namer(self.features)
-        return columns.check_entries(X, self.path, places, name_of, self.table.place)
+        return columns.check_entries(
+            X, self.path, places, name_of, self.table.place, self.layout.gaps
+        )
 
     def _numbers(self, cells: list[Any], name: str, places: Sequence[int]) -> Any:
         try:
@@ -57,7 +59,8 @@ class TableSource(SampleSource):
         except (TypeError, ValueError, OverflowError):
             pass
         # something is no number as it stands: find it, or read decimal commas
-        found = [_number(cell, self.table.decimal_comma) for cell in cells]
+        gaps, comma = self.layout.gaps, self.table.decimal_comma
+        found = [np.nan if gaps and _is_empty(cell) else _number(cell, comma) for cell in cells]
         if None in found:
             i = found.index(None)
             raise FileProblemError(self._no_number(cells[i], name, places[i]))
@@ -65,13 +68,18 @@ class TableSource(SampleSource):
 
     def _no_number(self, cell: Any, name: str, place: int) -> str:
         where = f"{self.path}, {self.table.place} {place}, column {name!r}"
-        if cell is None or (isinstance(cell, str) and not cell.strip()):
-            return f"{where}: the cell is empty, and entries must be 0 or larger; write a number."
+        if _is_empty(cell):
+            how = f"write a number{columns.MISSING_IF}"
+            return f"{where}: the cell is empty, and entries must be 0 or larger; {how}."
         shown = repr(cell) if len(repr(cell)) <= 40 else repr(cell)[:37] + "..."
         return (
             f"{where}: {shown} is no number; name the column of texts with --text COLUMN, which "
             f"may be one of {columns.listed(self.table.columns)}."
         )
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
 def _number(cell: Any, decimal_comma: bool) -> float | None:
@@ -113,7 +121,7 @@ def open_table(table: TableFile, wanted: Wanted) -> TableSource:
         return TableSource(path, layout, table.n_rows, table, [])
     features = _features(table, label, like)
     layout = like or Layout(kind, names=tuple(features), n_columns=len(features))
-    layout = replace(layout, label=label, label_sep=wanted.separator)
+    layout = replace(layout, label=label, label_sep=wanted.separator, gaps=wanted.gaps)
     return TableSource(path, layout, table.n_rows, table, features)
 
 

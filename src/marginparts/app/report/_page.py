@@ -12,7 +12,8 @@ contents:
 ``headline``
     ``metric``, ``rows`` (``name``, ``score``, ``error``, ``ours``), ``sentence``, ``warning``.
 ``parts``
-    A list of ``share``, ``top``, ``image``, ``classes``.
+    A list of ``share``, ``top``, ``image``, ``classes``, ``carried`` (whether it is from a prior),
+    ``own`` (words with the least factor by which they are more frequent here than in any other).
 ``classes``
     A list of ``name``, ``n_labeled``, ``seeds`` (words), ``parts``.
 ``margins``
@@ -22,6 +23,8 @@ contents:
     ``iteration``, ``loss``, ``stop``.
 ``choice``
     ``metric``, ``chosen``, ``trials``, ``sentence``.
+``settings``
+    A list of (name, text).
 ``examples``
     ``certain`` and ``doubtful``: lists of ``name``, ``text``, ``image``, ``labels``, ``known``,
     ``score``, ``probability``, ``words``.
@@ -52,6 +55,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "margins": (),
     "loss": ("loss",),
     "choice": ("trials", "sentence"),
+    "settings": (),
     "examples": ("certain", "doubtful"),
     "path": (),
 }

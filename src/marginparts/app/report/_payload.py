@@ -9,15 +9,18 @@ from marginparts._version import __version__
 from marginparts.app.explanation import distinctive, part_weights, picture, top_features
 from marginparts.app.model import Model
 from marginparts.selection import Setting, standard_error
+from marginparts.topics import TopicView
 
-#: Words shown of a part or of a margin component.
-_WORDS = 12
+#: Words shown of a part or of a margin component, and of those that are surely a part's own.
+_WORDS, _OWN = 12, 5
 
 
-def payload_of(model: Model, examples: dict[str, Any] | None = None) -> dict[str, Any]:
+def payload_of(
+    model: Model, examples: dict[str, Any] | None = None, view: TopicView | None = None
+) -> dict[str, Any]:
     """Return the page's data; see `marginparts.app.report._page` for its form.
 
-    Examples are what `find_examples` returns.
+    Examples are what `find_examples` returns, and the view is that of samples on their words.
     """
     card, history = model.card, model.classifier.parts_.history_
     labels = "labels" if model.multilabel else "classes"
@@ -34,7 +37,7 @@ def payload_of(model: Model, examples: dict[str, Any] | None = None) -> dict[str
             "sentence": headline_sentence(model),
             "warning": card.doubt,
         },
-        "parts": _parts(model, model.classifier.parts_.components_, card.shares, weigh=True),
+        "parts": _looked_at(model, view),
         "classes": _classes(model),
         "margins": _margins(model),
         "loss": {
@@ -43,6 +46,7 @@ def payload_of(model: Model, examples: dict[str, Any] | None = None) -> dict[str
             "stop": str(model.classifier.parts_.stop_),
         },
         "choice": _choice(model),
+        "settings": _settings(model),
     }
     if examples is not None:
         found["examples"] = examples
@@ -109,21 +113,57 @@ def _parts(
     return found
 
 
+def _looked_at(model: Model, view: TopicView | None) -> list[dict[str, Any]]:
+    """Return the parts with what else is known of them: where they are from, words of their own."""
+    parts = _parts(model, model.classifier.parts_.components_, model.card.shares, weigh=True)
+    for k, part in enumerate(parts):
+        part["carried"] = k < model.card.carried
+        if view is not None:
+            part["own"] = [(found.word, 2.0**found.low) for found in view.distinctive(k, _OWN)]
+    return parts
+
+
+def _settings(model: Model) -> list[tuple[str, str]]:
+    """Return how a model was made: what was chosen, and what was asked for."""
+    classifier, card = model.classifier, model.card
+    parts, best = classifier.parts_, classifier.choice_.best
+    words = sum(map(len, (classifier.seeds or {}).values()))
+    filler = getattr(classifier, "filler_", None)
+    found = {
+        "parts": str(model.n_parts),
+        "lam, the weight of the labels": f"{best.lam:g}",
+        "C of the last SVM": f"{best.C:g}",
+        "mapping updates": str(best.map_iter or "to the optimum"),
+        "weighting of counts": model.preparation.weighting,
+        "class weight": classifier.class_weight and str(classifier.class_weight),
+        "chosen by": classifier.scoring,
+        "seeds": words and f"{words} words for {len(classifier.seeds or {})} classes",
+        "prior": card.prior
+        and f"{card.carried} parts of {card.prior}, strength {classifier.strength:g}",
+        "exclusivity": classifier.exclusivity and f"{classifier.exclusivity:g}",
+        "missing values": filler and f"filled by {filler.n_components_} plain parts",
+        "iterations": f"{parts.n_iter_} ({parts.solver_})",
+        "seconds": f"{card.seconds:.0f}",
+    }
+    return [(name, str(value)) for name, value in found.items() if value]
+
+
 def _classes(model: Model) -> list[dict[str, Any]]:
     weights = part_weights(model.classifier)
     return [
         {
             "name": model.class_names[c],
             "n_labeled": model.card.label_counts[c],
-            "seeds": _seeds(model, model.class_names[c]),
+            "seeds": _seeds(model, c),
             "parts": [(k, float(weights[k, c])) for k in _for_and_against(weights[:, c], 5, 3)],
         }
         for c in model.display_order
     ]
 
 
-def _seeds(model: Model, name: str) -> list[str]:
+def _seeds(model: Model, c: int) -> list[str]:
     """Return the words that speak for a class, those with the largest strength first."""
+    name = c if model.multilabel else model.class_names[c]
     seeds = (model.classifier.seeds or {}).get(name, {})
     words = sorted((word for word in seeds if seeds[word] > 0), key=lambda word: -seeds[word])
     return [model.feature_names[word] for word in words]

@@ -247,6 +247,7 @@ function drawParts(section, parts) {
   search.hidden = !parts.some((part) => part.top?.length);
   const used = [...new Set(parts.flatMap((part) => (part.classes ?? []).map(([c]) => c)))].sort((a, b) => a - b);
   pick.hidden = slot(section, "votes").hidden = used.length === 0;
+  slot(section, "own").hidden = !parts.some((part) => part.own?.length);
   const [box, select] = [search.querySelector("input"), pick.querySelector("select")];
   setOptions(select, ["any", ...used.map(className)]);
   let all = false;
@@ -280,12 +281,13 @@ function drawParts(section, parts) {
 }
 
 const wordMark = (word) => el("span", { "data-word": word.toLowerCase() }, word);
-const hasWord = (part, word) => !word || (part.top ?? []).some(([other]) => other.toLowerCase().includes(word));
+const hasWord = (part, word) => !word || [...(part.top ?? []), ...(part.own ?? [])].some(([other]) => other.toLowerCase().includes(word));
 
 function partCard(part, k) {
   const top = part.top ?? [];
   const most = largest(top.map(([, weight]) => weight));
   const head = el("div", { class: "card-head" }, el("h3", {}, partName(k)),
+    part.carried && el("span", { class: "soft" }, "from the prior"),
     part.share != null && el("span", { class: "soft", title: "share of the data" }, percent(part.share)));
   const bars = top.slice(0, CARD_WORDS).map(([word, weight]) => el("li", { title: `${word}: ${short(weight)}` },
     el("span", { class: "cut" }, wordMark(word)),
@@ -293,8 +295,11 @@ function partCard(part, k) {
   const rest = top.slice(CARD_WORDS).flatMap(([word], i) => [i ? ", " : "", wordMark(word)]);
   return el("li", { class: "card", id: `part-${k}`, tabindex: -1 }, head, picture(part.image, partName(k)),
     bars.length > 0 && el("ol", { class: "bars" }, bars),
-    rest.length > 0 && el("p", { class: "also" }, rest), partClasses(part.classes ?? []));
+    rest.length > 0 && el("p", { class: "also" }, rest),
+    part.own?.length > 0 && el("p", { class: "also" }, "Its own: ", ownWords(part.own)), partClasses(part.classes ?? []));
 }
+
+const ownWords = (own) => own.flatMap(([word, factor], i) => [i ? ", " : "", wordMark(word), ` \u00d7${short(factor)}`]);
 
 function partClasses(classes) {
   if (!classes.length) return null;
@@ -602,6 +607,13 @@ function rankNames(series, left) {
     svg("text", { x: left, y: y + 4 }, `${rank} parts`)));
 }
 
+/* ---- Settings ---- */
+
+function drawSettings(section, settings) {
+  const columns = [{ title: "Setting", cell: ([name]) => name }, { title: "Value", cell: ([, value]) => value }];
+  slot(section, "table").append(table({ caption: "Settings", columns, rows: settings }));
+}
+
 /* ---- 7. Examples ---- */
 
 function drawExamples(section, examples) {
@@ -757,7 +769,7 @@ function setUpTheme() {
 
 function main() {
   const drawings = { headline: drawHeadline, parts: drawParts, classes: drawClasses, margins: drawMargins,
-    loss: drawLoss, choice: drawChoice, examples: drawExamples, path: drawPath };
+    loss: drawLoss, choice: drawChoice, settings: drawSettings, examples: drawExamples, path: drawPath };
   setUpTheme();
   for (const [name, draw] of Object.entries(drawings)) {
     const section = document.getElementById(name);

@@ -88,13 +88,14 @@ def sum_rows(lines, sums, total, lo, hi, indices, B):  # type: ignore[no-untyped
 
 
 @compiled()
-def take_rows(left, wide, total, lo, hi, indices, B):  # type: ignore[no-untyped-def]
+def take_rows(lines, left, wide, total, lo, hi, indices, B):  # type: ignore[no-untyped-def]
     """Write the total (1, r) less the rows of B that are named; say whether that loses digits.
 
     ``wide`` (1, r), in float64, must be 0 and is 0 afterwards.
     """
-    lost = False
+    lost, last = False, len(indices) - 1
     for p in range(lo, hi):
+        vec.prefetch(lines, B, indices[min(p + AHEAD, last)])
         j = indices[p]
         for k in range(B.shape[1]):
             wide[0, k] += B[j, k]
@@ -228,31 +229,40 @@ def half_step_over(  # type: ignore[no-untyped-def]
         sums, below = vec.new_sums(lines, A), vec.new_sums(lines, A)
         total, wide = np.zeros(den.shape), np.zeros(den.shape)
         own, inverse = np.zeros_like(den), np.zeros_like(den)
+        kept = False  # whether the denominator is still that of a row without gaps
         for i in range(tasks[t], tasks[t + 1]):
             vec.clear(lines, sums)
-            vec.clear(lines, below)
             lo, hi = indptr[i], indptr[i + 1]
+            whole = len(unsure) > 0 and ptr4[i] == ptr4[i + 1]
             if len(unsure) > 0:
-                unsure[i] = take_rows(own, wide, all_of_B, ptr4[i], ptr4[i + 1], idx4, T4)
-                if unsure[i]:
-                    continue
-                vec.read(lines, below, own, 0)
+                if not (whole and kept):
+                    unsure[i] = take_rows(
+                        lines, own, wide, all_of_B, ptr4[i], ptr4[i + 1], idx4, T4
+                    )
+                    if unsure[i]:
+                        kept = False
+                        continue
                 sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
             elif len(ptr4) > 0:
+                vec.clear(lines, below)
                 sum_ratios(lines, sums, total, lo, hi, indices, data, A, i, B, one, floor)
                 sum_rows(lines, below, wide, ptr4[i], ptr4[i + 1], idx4, T4)
+                vec.write(lines, below, own, 0)
             else:
+                vec.clear(lines, below)
                 sum_both(lines, sums, below, total, wide, lo, hi, indices, data, A, i, B, floor)
+                vec.write(lines, below, own, 0)
             if len(ptr2) > 0:
                 lo, hi = ptr2[i], ptr2[i + 1]
                 sum_near_ratios(lines, sums, lo, hi, idx2, x2, A, i, B2, weight2, floor)
             if len(ptr3) > 0:
                 sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
-            vec.write(lines, below, own, 0)
-            w = one if len(weight) == 0 else weight[i]
-            for k in range(den.shape[1]):
-                own[0, k] += w * den[0, k]
-                inverse[0, k] = one / own[0, k] if own[0, k] >= least else 0
+            if not (whole and kept):
+                w = one if len(weight) == 0 else weight[i]
+                for k in range(den.shape[1]):
+                    own[0, k] += w * den[0, k]
+                    inverse[0, k] = one / own[0, k] if own[0, k] >= least else 0
+                kept = whole and len(weight) == 0
             if len(gauge) > 0:
                 mass, worst = vec.violation(lines, sums, A, i, own, one)
                 gauge[t, 0] += mass
