@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         NMFAlphaConsensus,
         NMFAlphaCV,
         OnlineNMFAlphaClassifier,
+        SemiNMFAlpha,
         SemiSupervisedNMF,
         TransductiveSVM,
     )
@@ -61,6 +62,7 @@ _HOME = {
     "PartsChoice": "selection.held_out",
     "Progress": "_types",
     "Result": "_types",
+    "SemiNMFAlpha": "estimators",
     "SemiSupervisedNMF": "estimators",
     "Stop": "_types",
     "TopicView": "topics",
@@ -101,6 +103,7 @@ __all__ = [
     "PartsChoice",
     "Progress",
     "Result",
+    "SemiNMFAlpha",
     "SemiSupervisedNMF",
     "Stop",
     "TopicView",

@@ -20,6 +20,7 @@ from marginparts.directions import DualSource
 from marginparts.estimators._base import CarriesPrior, PartlyLabeledClassifier, check_data
 from marginparts.estimators._fitting import Fitted, fit_classifier
 from marginparts.labels import ClassWeight
+from marginparts.recipe import blocks_of
 from marginparts.rows.dask import mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.selection import Setting
@@ -121,6 +122,10 @@ class NMFAlphaClassifier(
         Parts of another fit that the first m parts are to stay near, as for `NMFAlpha`.
     strength : float
         What the prior counts, beside the data's own share in a part.
+    embedded : int or "all"
+        How many of the last columns are coordinates of an embedding, of either sign. They have
+        parts of their own (`SemiNMFAlpha`), the SVM sees both codes side by side, and teachers see
+        all columns. In memory, and not with ``seeds`` or ``prior``.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
@@ -142,7 +147,10 @@ class NMFAlphaClassifier(
     Attributes
     ----------
     parts_ : NMFAlpha
-        The fitted factorization; ``parts_.components_`` (r, d) are the parts.
+        The fitted factorization; ``parts_.components_`` (r, d) are the parts. A `SemiNMFAlpha` with
+        ``embedded="all"``.
+    embedding_parts_ : SemiNMFAlpha or None
+        That of the embedded columns beside others.
     lam_, C_, map_iter_, normalize_, direction_C_
         What was given or chosen.
     selection_ : dict
@@ -208,6 +216,7 @@ class NMFAlphaClassifier(
         seeds: Mapping[Any, Any] | None = None,
         prior: Any = None,
         strength: float = 1.0,
+        embedded: int | str = 0,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -237,6 +246,7 @@ class NMFAlphaClassifier(
         self.seeds = seeds
         self.prior = prior
         self.strength = strength
+        self.embedded = embedded
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -303,6 +313,7 @@ class NMFAlphaClassifier(
         self.C_, self.direction_C_ = choice.best[4:]
         self.honest_score_, self.honest_score_error_ = choice.honest_score, choice.honest_error
         self.parts_, self.head_ = fitted.parts, fitted.head
+        self.embedding_parts_ = fitted.beside
         self.n_iter_ = fitted.parts.n_iter_
         self.thresholds_, self.calibration_ = fitted.thresholds, fitted.calibration
         self.coef_, self.intercept_ = fitted.head.coef, fitted.head.intercept
@@ -334,7 +345,18 @@ class NMFAlphaClassifier(
 
     def _shown_codes(self, X: Data) -> Array:
         """Return a column a part: of mixed codes the projection."""
-        return self.parts_._codes(X)[:, : self._n_features_out]
+        return self.parts_._codes(self._without_embedding(X))[:, : self._n_features_out]
+
+    def _without_embedding(self, X: Data) -> Data:
+        return X[:, : self.parts_.n_features_in_]
+
+    def _codes(self, X: Data) -> Array:
+        """Return what the SVM sees of trusted rows."""
+        beside = getattr(self, "embedding_parts_", None)
+        if beside is None:
+            return self.parts_._codes(X)
+        words, vectors = blocks_of(X, beside.n_features_in_)
+        return np.hstack([self.parts_._codes(words), beside._codes(vectors)])
 
     def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Return the samples expressed in the parts (n, r), see `NMFAlpha.transform`.
@@ -370,7 +392,7 @@ class NMFAlphaClassifier(
         return self._values_of(X)
 
     def _values_of(self, X: Data) -> Array:
-        return self.head_.values(self.parts_._codes(X))
+        return self.head_.values(self._codes(X))
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Samples) -> Array:
@@ -400,6 +422,6 @@ class NMFAlphaClassifier(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = self.embedded == 0
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

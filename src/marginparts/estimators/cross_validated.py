@@ -115,6 +115,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         seeds: Mapping[Any, Any] | None = None,
         prior: Any = None,
         strength: float = 1.0,
+        embedded: int | str = 0,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -133,9 +134,9 @@ class NMFAlphaCV(NMFAlphaClassifier):
             **candidates, output=output,
             class_weight=class_weight, scoring=scoring, thresholds=thresholds, rehearse=rehearse,
             directions=directions, multiclass=multiclass, scale=scale, features=features,
-            pseudo=pseudo, seeds=seeds, prior=prior, strength=strength, init=init, solver=solver,
-            max_iter=max_iter, tol=tol, backend=backend, random_state=random_state,
-            callback=callback, checkpoint=checkpoint, verbose=verbose,
+            pseudo=pseudo, seeds=seeds, prior=prior, strength=strength, embedded=embedded,
+            init=init, solver=solver, max_iter=max_iter, tol=tol, backend=backend,
+            random_state=random_state, callback=callback, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.cv = cv
 
