@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         TransductiveSVM,
     )
     from marginparts.estimators.editing import edit_parts
+    from marginparts.estimators.landmarks import Landmarks
     from marginparts.matching import match_parts
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
     from marginparts.plots import (
@@ -54,6 +55,7 @@ _HOME = {
     "ConstrainedNMF": "estimators",
     "LabeledKFold": "partly_labeled",
     "LabeledOnly": "partly_labeled",
+    "Landmarks": "estimators.landmarks",
     "NMFAlpha": "estimators",
     "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
@@ -95,6 +97,7 @@ __all__ = [
     "ConstrainedNMF",
     "LabeledKFold",
     "LabeledOnly",
+    "Landmarks",
     "NMFAlpha",
     "NMFAlphaCV",
     "NMFAlphaClassifier",

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from marginparts._types import Array, Data, Problem, State, Step
-from marginparts.backends.base import gauged, moved_ahead, safe_ratio, violation_of
+from marginparts.backends.base import gauged, moved_ahead, safe_ratio
 
 #: What ties V to its last value, beside the squares of the codes; more where rounding is coarser.
 _TIE, _COARSE = 1e-11, 10.0
@@ -51,7 +51,7 @@ class SemiProblem(Problem):
         H = state["H"]
         numerator, denominator = self._ratio(state)
         new = H * np.sqrt(safe_ratio(numerator, denominator))
-        return gauged(new, *violation_of(H, numerator, denominator)) if gauge else Step(new)
+        return self._told(H, new, state["V"]) if gauge else Step(new)
 
     def sweep(
         self, state: State, block: str, out: Array | None = None, gauge: bool = False,
@@ -69,10 +69,11 @@ class SemiProblem(Problem):
         new, slopes = H.copy(), H @ gram
         slopes -= XV
         sweep_rows(slopes, gram, new, 1)
-        if not gauge:
-            return Step(new)
-        # by how much rows are moved along the parts, beside what they are made of
-        lengths = np.sqrt(np.diag(gram))
+        return self._told(H, new, state["V"]) if gauge else Step(new)
+
+    def _told(self, H: Array, new: Array, V: Array) -> Step:
+        """Return a step with the length by which rows move along parts, a share of their own."""
+        lengths = np.sqrt(np.diag(self.products(V)[1]))
         mass = float((new @ lengths).sum(dtype=np.float64))
         moved = float((np.abs(new - H) @ lengths).sum(dtype=np.float64))
         return gauged(new, mass, min(moved, mass))
