@@ -42,7 +42,7 @@ from marginparts.validation import (
 )
 
 #: Where directions may come from, besides a function of one's own.
-SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "class")
+SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class")
 
 #: ``source(features, signs) -> alpha``: the dual coefficients of one's own classifier.
 DualSource = Callable[[sp.csr_array, NDArray[np.float64]], Array]
@@ -122,10 +122,10 @@ def margin_directions(
     y : (n,) or (n, c) array-like
         Labels; -1, None and NaN mark unlabeled rows (see `marginparts.labels`). A row without
         entries in a sparse y is labeled: no label applies.
-    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
-        Where the coefficients come from: SVMs with the squared hinge, mistake counts, a
-        passive-aggressive learner, all ones (class sums), or a function
-        ``directions(features, signs) -> alpha``.
+    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
+        Where the coefficients come from: SVMs with the squared hinge, mistake counts, learners
+        that see one sample at a time (passive-aggressive, confidence-weighted, AROW), all ones
+        (class sums), or a function ``directions(features, signs) -> alpha``.
     multiclass : {"ovr", "ovo"}
         More than two classes: one classifier a class, or one a pair as in the paper.
     features : (n, f) array or sparse matrix, "hellinger" or None
@@ -362,17 +362,17 @@ def _own_duals(source: DualSource, rows: sp.csr_array, signs: NDArray[np.float64
 def _online(
     rows: sp.csr_array, signs: NDArray[np.float64], source: str, longest: Array, seed: int
 ) -> Array:
-    from marginparts.svm._perceptrons import online_duals
+    from marginparts.svm._perceptrons import confident_duals, online_duals
 
     rng = np.random.default_rng(seed)
     order = np.concatenate([rng.permutation(len(signs)) for _ in range(_EPOCHS)])
     rows = sp.csr_array(rows).astype(np.float64)
     pa, averaged = source == "pa", source == "averaged-perceptron"
     w = np.zeros(rows.shape[1])
-    alpha = online_duals(
-        rows.indptr, rows.indices, rows.data, signs, order, pa, averaged, longest, w
-    )
-    return np.asarray(alpha)
+    seen = (rows.indptr, rows.indices, rows.data, signs, order)
+    if source in ("cw", "arow"):
+        return np.asarray(confident_duals(*seen, source == "cw", longest, w, np.ones(len(w))))
+    return np.asarray(online_duals(*seen, pa, averaged, longest, w))
 
 
 def _report_left_out(tasks: list[BinaryTask], kept: list[BinaryTask]) -> None:

@@ -90,7 +90,7 @@ class NMFAlphaClassifier(
     rehearse : bool
         Hide labels and predict them even if nothing is left to choose: probabilities and
         thresholds are learned by that. It costs a factorization a fold.
-    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
+    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
         Where the margin components come from, see `margin_directions`.
     multiclass : {"ovr", "ovo"}
         More than two classes: one direction a class, or one a pair as in the paper.

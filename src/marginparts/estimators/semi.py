@@ -48,7 +48,7 @@ class SemiNMFAlpha(PartsTransformer):
         The number r of parts.
     lam : float
         Weight of the margin components; with ``scale``, their squares beside those of the data.
-    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
+    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
         Where the margin components come from, see `margin_directions`; also for the next three.
     multiclass : {"ovr", "ovo"}
     direction_C : float
