@@ -1,17 +1,23 @@
 """Semi-NMF-alpha an iteration, beside plain semi-NMF in dense NumPy (Ding, Li & Jordan 2010).
 
 python benchmarks/semi.py [--rows 20000] [--columns 256] [--parts 64] [--iterations 50]
+python benchmarks/semi.py --memory --rows 300000
 
 Both run on one thread, and take turns; what counts is the ratio. Ours has 40 margin components
-besides. The loss after the same number of iterations is shown too.
+besides. The error of the data after the same number of iterations is shown too. With --memory it is
+the peak of a fit with labels, beside the size of the data.
 """
 
 import argparse
+import resource
 import time
+import warnings
 
 import numpy as np
+from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_limits
 
+from marginparts import SemiNMFAlpha
 from marginparts.losses.least_squares import squared_norm
 from marginparts.losses.semi import SemiProblem
 from marginparts.solve.loop import minimize
@@ -27,11 +33,42 @@ def plain_iteration(X, H):
     return V, H * np.sqrt(up / np.maximum(down, 1e-30))
 
 
+def memory(n, d, r):
+    """Print the largest memory of a fit, less what there was before the data."""
+    rng, y = np.random.default_rng(0), np.full(n, -1)
+    y[:200] = np.arange(200) % 4
+    basis = rng.normal(size=(20, d)).astype(np.float32)
+
+    def fit(rows, parts):
+        X = np.empty((rows, d), np.float32)
+        for some in gen_batches(rows, 10_000):
+            X[some] = rng.random((min(some.stop, rows) - some.start, 20), np.float32) @ basis
+        SemiNMFAlpha(parts, max_iter=12, tol=0, random_state=0).fit(X, y[:rows])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit(2000, 8)  # compiled once
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        fit(n, r)
+    peak, data = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, n * d * 4 / 2**20
+    what = f"{n} rows, {d} columns, {r} parts, float32: {data:.0f} MiB of data"
+    print(f"{what}, {(peak - before) / data:.2f} x at most")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in (("rows", 20_000), ("columns", 256), ("parts", 64), ("iterations", 50)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--memory", action="store_true")
     args = parser.parse_args()
+    if args.memory:
+        memory(args.rows, args.columns, args.parts)
+    else:
+        speed(args)
+
+
+def speed(args):
+    """Print the time of an iteration, and how far it gets."""
     rng = np.random.default_rng(0)
     r, d = args.parts, args.columns
     X = rng.random((args.rows, r)) ** 3 @ rng.normal(size=(r, d)) + rng.normal(size=(args.rows, d))

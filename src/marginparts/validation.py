@@ -136,9 +136,10 @@ def check_mass(X: Data, whom: str) -> None:
 
 def check_signed(X: Data, whom: str) -> None:
     """Refuse data of either sign that is all zero, or whose squares leave the range."""
-    check_squares(X, whom)
-    entries = np.asarray(X.data if sp.issparse(X) else X)
-    if not np.sum(np.square(entries, dtype=np.float64)) > 0:
+    entries: Any = X.data if sp.issparse(X) else X
+    largest = max(float(entries.max(initial=0)), -float(entries.min(initial=0)))
+    check_squares(np.array([[largest * entries.size**0.5]]), whom)
+    if not largest**2 > 0:
         raise ValueError(f"{whom} needs at least one entry of X that is not zero, or near it.")
 
 

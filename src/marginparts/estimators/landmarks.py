@@ -72,7 +72,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         *,
         n_landmarks: int = 500,
         gamma: float | str = "median",
-        sharpness: float = 3.0,
+        sharpness: float = 6.0,
         random_state: Seed = None,
     ) -> None:
         self.kernel = kernel

@@ -23,11 +23,10 @@ from marginparts._types import (
 )
 from marginparts.backends.base import safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
+from marginparts.directions import Directions, DirectionSpec, DualSource, Whole, find_directions
 from marginparts.estimators._base import Counted, PartsTransformer, check_training_data, prepared
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
-from marginparts.losses.least_squares import squared_norm
-from marginparts.losses.semi import SemiProblem
+from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import gram_root, projection
@@ -220,7 +219,7 @@ class SemiNMFAlpha(PartsTransformer):
         assert not isinstance(X, OutOfCore)
         self.n_features_in_ = X.shape[1]
         if found is None and labels is not None:
-            found = find_directions(X, labels, recipe.directions, seed)
+            found = _directions(X, labels, recipe.directions, seed)
         self.directions_ = None if found is None else found.S
         ((_, result),) = recipe.parts(
             X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
@@ -230,7 +229,7 @@ class SemiNMFAlpha(PartsTransformer):
         self._keep(result)
         self._project(None)
         self._keep_margins(result, () if found is None else found.names)
-        error = SemiProblem(X, squared_norm(X)).loss({"V": result.V, "H": result.H})
+        error = SemiProblem(X, lean_squares(X)).loss({"V": result.V, "H": result.H})
         self.reconstruction_err_ = float(np.sqrt(error))
         return self
 
@@ -258,3 +257,18 @@ class SemiNMFAlpha(PartsTransformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = False
         return tags
+
+
+def _directions(X: Data, labels: Labels, spec: DirectionSpec, seed: int) -> Directions:
+    """Return the directions of labeled rows; only these are made ready for the SVMs.
+
+    The mass is no matter: components get their length when they are factorized.
+    """
+    known = np.flatnonzero(labels.labeled)
+    if spec.pseudo is not None or not len(known):
+        return find_directions(X, labels, spec, seed)
+    squares = row_norms(X, squared=True)
+    size = float(np.sqrt(np.average(squares, weights=labels.weights)))
+    whole = Whole(float(len(known)), size or 1.0)
+    found = find_directions(X[known], labels.take(known), spec, seed, whole=whole)
+    return found.spread_over(known, X.shape[0])

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_array
 from marginparts._types import Array, Callback, Data, Init, Result
 from marginparts.backends.base import safe_ratio
 from marginparts.checkpoint import Logbook
-from marginparts.losses.least_squares import squared_norm
-from marginparts.losses.semi import SemiProblem
+from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.solve.loop import Run, minimize
 from marginparts.solve.map import extreme_power
 from marginparts.solve.run_spec import RunSpec
@@ -89,28 +88,32 @@ def semi_path(
     With ``scale`` all margin components have the same length, and together the squares of the data:
     lam is the ratio of the two. ``weights`` (n,) say how much each row counts.
     """
-    unit = extreme_power(np.sqrt(squared_norm(X) / (X.shape[0] * X.shape[1])))
+    unit = extreme_power(np.sqrt(lean_squares(X) / (X.shape[0] * X.shape[1])))
     if unit != 1:
         X = X * X.dtype.type(1 / unit)
     H, V = semi_start(run.init, X, rank, seed)
     roots = None if weights is None else np.sqrt(weights)
     rows, H = (A if roots is None else _times(A, roots) for A in (X, H))
     XS = None if S is None or not S.shape[1] else S.T @ X  # eq. 10
+    total = lean_squares(rows)
     if XS is not None and scale:
         lengths = row_norms(XS).astype(np.float64)
-        goal = np.full(len(lengths), np.sqrt(squared_norm(rows) / max(np.sum(lengths > 0), 1)))
+        goal = np.full(len(lengths), np.sqrt(total / max(np.sum(lengths > 0), 1)))
         XS = _times(XS, safe_ratio(goal, lengths))
     V = SemiProblem(rows).update({"V": V / V.dtype.type(unit), "H": H}, "V").factor
-    for lam in sorted(set(lams), reverse=True):
-        samples, codes = rows, H
+    left = sorted(set(lams))
+    while left:
+        lam = left.pop()
+        more, codes = None, H.copy() if left else H
         if XS is not None and lam > 0:
             more = _times(XS, np.full(XS.shape[0], np.sqrt(lam)))
-            stack = sp.vstack if sp.issparse(rows) else np.vstack
-            samples = stack([rows, more])
             codes = np.vstack([H, semi_codes(more, V, _TO_BEGIN)])
+        if not left:
+            del H  # it is large
         shapes = {"V": V.shape, "H": codes.shape}
         found = minimize(
-            SemiProblem(samples, squared_norm(samples)), {"V": V.copy(), "H": codes.copy()},
+            SemiProblem(rows, total + (0.0 if more is None else lean_squares(more)), more),
+            {"V": V.copy(), "H": codes},
             solver=run.solver, max_iter=run.max_iter, tol=run.tol, callback=callback,
             keeper=None if logbook is None else logbook.keeper({"lam": lam}, shapes),
         )  # fmt: skip
