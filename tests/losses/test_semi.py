@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_less
+from numpy.testing import assert_allclose
 from scipy.optimize import nnls
 
 from marginparts.losses.least_squares import squared_norm
@@ -83,20 +83,35 @@ def test_five_iterations_are_those_of_the_formulas(kind, step, code):
         assert_allclose(problem.loss(state), loss_of(X, S, 2.5, H, V), rtol=1e-10)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000), n=st.integers(1, 8), d=st.integers(1, 6), r=st.integers(1, 6),
-    solver=st.sampled_from(["mu", "mue", "cd"]), copies=st.booleans(),
+    copies=st.booleans(),
 )  # fmt: skip
-def test_the_loss_never_rises(seed, n, d, r, solver, copies):
+def test_the_loss_never_rises(seed, n, d, r, copies):
     rng = np.random.default_rng(seed)
     X, H = rng.normal(size=(n, d)), rng.random((n, r))
     if copies:  # codes whose Gram matrix is singular
         H[:, -1] = H[:, 0]
-    problem, state = SemiProblem(X, squared_norm(X)), {"V": rng.normal(size=(d, r)), "H": H}
-    run = minimize(problem, state, solver=solver, max_iter=15, tol=0)
-    losses = np.array([check.loss for check in run.history])
-    assert_array_less(losses[1:], losses[:-1] + 1e-9 * problem.x_squared)
+    problem, first = SemiProblem(X, squared_norm(X)), {"V": rng.normal(size=(d, r)), "H": H}
+    for step in (problem.update, problem.sweep):
+        state, before = dict(first), np.inf
+        for block in problem.blocks * 15:
+            state[block] = step(state, block).factor
+            # as a residual: the sum of three terms has their rounding, and parts may be large
+            loss = np.sum((X - state["H"] @ state["V"].T) ** 2)
+            assert loss <= before + 1e-10 * problem.x_squared
+            before = loss
+        assert state["H"].min() >= 0
+
+
+@pytest.mark.parametrize("solver", ["mue", "cd"])
+def test_no_rise_is_kept_of_steps_ahead(solver):
+    X, _, H, V = make_case(7, n=40, d=12, r=5, p=0)
+    run = minimize(
+        SemiProblem(X, squared_norm(X)), {"V": V, "H": H}, solver=solver, max_iter=60, tol=0
+    )
+    assert np.all(np.diff([check.loss for check in run.history]) <= 0)
     assert run.state["H"].min() >= 0
 
 
