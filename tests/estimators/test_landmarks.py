@@ -36,6 +36,7 @@ def test_units_do_not_matter(X):
     assert_allclose(*ours)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kernel", ["rbf", "chi2"])
 def test_every_check_passes(kernel):
     with warnings.catch_warnings():
