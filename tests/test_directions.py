@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
 
 from marginparts import margin_directions
+from marginparts.directions import SOURCES
 from marginparts.svm._perceptrons import online_duals
 from marginparts.svm.duals import DualProblem, solve_duals
 from oracle import KINDS, primal_svm
@@ -126,7 +128,7 @@ def test_unlabeled_rows_are_zero_and_all_entries_nonnegative():
 
 
 @kinds
-@pytest.mark.parametrize("source", ["svm", "perceptron", "averaged-perceptron", "pa", "class"])
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 def test_scaled_columns_share_the_mass_of_x(kind, source, multiclass):
     X, y = data(3)
@@ -224,6 +226,39 @@ def test_passive_aggressive_steps_are_bounded_by_c():
     S = directions(X, y, directions="pa", scale=False, C=1e-3)
     assert S.max() <= 10 * 1e-3 + 1e-12  # ten passes
     assert S.max() > 0
+
+
+def confident(X, y, C, weighted):
+    """AROW and CW with full sums: each step as its paper has it, over ten passes."""
+    rng, alpha = np.random.default_rng(0), np.zeros(len(y))
+    order = np.concatenate([rng.permutation(len(y)) for _ in range(10)])
+    w, spread, phi = np.zeros(X.shape[1]), np.ones(X.shape[1]), norm.ppf(0.9)
+    for i in order:
+        m, v = y[i] * (w @ X[i]), X[i] @ (spread * X[i])
+        if weighted:
+            psi, zeta = 1 + phi**2 / 2, 1 + phi**2
+            step = -m * psi + np.sqrt(m**2 * phi**4 / 4 + v * phi**2 * zeta)
+            step = min(C, max(0, step / (v * zeta)))
+            u = (-step * v * phi + np.sqrt((step * v * phi) ** 2 + 4 * v)) ** 2 / 4
+            beta = step * phi / (np.sqrt(u) + v * step * phi)
+        else:
+            beta = 1 / (v + 1 / C)
+            step = max(0, 1 - m) * beta
+        if step > 0:
+            alpha[i] += step
+            w = w + step * y[i] * spread * X[i]
+            spread = spread - beta * (spread * X[i]) ** 2
+    return alpha
+
+
+@pytest.mark.parametrize("source", ["cw", "arow"])
+def test_confident_learners_are_those_of_their_papers(source):
+    X, y = data()
+    S = directions(X, y, directions=source, scale=False, C=0.5, random_state=0)
+    known = np.flatnonzero(y >= 0)
+    signs = np.where(y[known] == 1, 1.0, -1.0)
+    expected = confident(X[known], signs, 0.5, source == "cw")
+    assert_allclose(S[known].sum(axis=1), expected, rtol=1e-10, atol=1e-13)
 
 
 def test_class_sums_have_all_coefficients_one():

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         NMFAlphaConsensus,
         NMFAlphaCV,
         OnlineNMFAlphaClassifier,
+        SemiNMFAlpha,
         SemiSupervisedNMF,
         TransductiveSVM,
     )
     from marginparts.estimators.editing import edit_parts
+    from marginparts.estimators.landmarks import Landmarks
     from marginparts.matching import match_parts
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
     from marginparts.plots import (
@@ -53,6 +55,7 @@ _HOME = {
     "ConstrainedNMF": "estimators",
     "LabeledKFold": "partly_labeled",
     "LabeledOnly": "partly_labeled",
+    "Landmarks": "estimators.landmarks",
     "NMFAlpha": "estimators",
     "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
@@ -61,6 +64,7 @@ _HOME = {
     "PartsChoice": "selection.held_out",
     "Progress": "_types",
     "Result": "_types",
+    "SemiNMFAlpha": "estimators",
     "SemiSupervisedNMF": "estimators",
     "Stop": "_types",
     "TopicView": "topics",
@@ -93,6 +97,7 @@ __all__ = [
     "ConstrainedNMF",
     "LabeledKFold",
     "LabeledOnly",
+    "Landmarks",
     "NMFAlpha",
     "NMFAlphaCV",
     "NMFAlphaClassifier",
@@ -101,6 +106,7 @@ __all__ = [
     "PartsChoice",
     "Progress",
     "Result",
+    "SemiNMFAlpha",
     "SemiSupervisedNMF",
     "Stop",
     "TopicView",

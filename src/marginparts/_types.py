@@ -208,6 +208,8 @@ class Result:
         Iteration, loss, seconds, residual and nonzeros of V and H at each evaluation of the loss.
     XS : (2p, d) array or CSR array, or None without S
         The margin components ``S.T @ X``.
+    beside : Result or None
+        The factorization of columns that have either sign, where there are such beside others.
     """
 
     V: Array
@@ -218,6 +220,7 @@ class Result:
     solver: str = "mu"
     history: list[Check] = field(default_factory=list, repr=False)
     XS: Any = field(default=None, repr=False)
+    beside: Result | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return (

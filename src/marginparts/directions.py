@@ -32,10 +32,17 @@ from marginparts.solve.map import row_lengths
 from marginparts.svm.duals import DualProblem, solve_duals
 from marginparts.svm.head import counts_of
 from marginparts.svm.pseudo_labels import pseudo_labels
-from marginparts.validation import check_cost, check_matrix, check_option, check_sum, seed_of
+from marginparts.validation import (
+    check_cost,
+    check_matrix,
+    check_option,
+    check_sum,
+    has_signs,
+    seed_of,
+)
 
 #: Where directions may come from, besides a function of one's own.
-SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "class")
+SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class")
 
 #: ``source(features, signs) -> alpha``: the dual coefficients of one's own classifier.
 DualSource = Callable[[sp.csr_array, NDArray[np.float64]], Array]
@@ -115,10 +122,10 @@ def margin_directions(
     y : (n,) or (n, c) array-like
         Labels; -1, None and NaN mark unlabeled rows (see `marginparts.labels`). A row without
         entries in a sparse y is labeled: no label applies.
-    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
-        Where the coefficients come from: SVMs with the squared hinge, mistake counts, a
-        passive-aggressive learner, all ones (class sums), or a function
-        ``directions(features, signs) -> alpha``.
+    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
+        Where the coefficients come from: SVMs with the squared hinge, mistake counts, learners
+        that see one sample at a time (passive-aggressive, confidence-weighted, AROW), all ones
+        (class sums), or a function ``directions(features, signs) -> alpha``.
     multiclass : {"ovr", "ovo"}
         More than two classes: one classifier a class, or one a pair as in the paper.
     features : (n, f) array or sparse matrix, "hellinger" or None
@@ -200,7 +207,7 @@ def find_directions(
     seen = _seen(X, labels, spec, features, whole)
     if spec.pseudo is not None:
         labels = pseudo_labels(seen, labels, spec.pseudo, C, seed, spec.class_weight)
-    mass = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
+    mass = row_mass(X)
     tasks = [_without_empty(task, mass) for task in labels.tasks(spec.multiclass)]
     numbers = [k for k, task in enumerate(tasks) if len(np.unique(task.signs)) == 2]
     usable = [tasks[k] for k in numbers]
@@ -218,17 +225,20 @@ def find_directions(
         lengths, seen_lengths = row_lengths(X), row_lengths(seen)
         carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
         duals = [alpha * carry[t.rows] for alpha, t in zip(duals, usable, strict=True)]
+    # without a constant, samples of one side may bear a hyperplane among points of either sign
+    enough = any if has_signs(X) else all
     kept = [
         (task, alpha)
         for task, alpha in zip(usable, duals, strict=True)
-        if all(np.any(alpha[task.signs == sign] > 0) for sign in (1, -1))
+        if enough(np.any(alpha[task.signs == sign] > 0) for sign in (1, -1))
     ]
     _report_left_out(tasks, [task for task, _ in kept])
     S = _assemble(kept, X.shape[0])
     if scale and S.shape[1]:
         count = np.sum if labels.weights is None else labels.weights.dot
         total = count(mass) if whole is None else whole.mass
-        S = S @ sp.diags_array(total / _divisors(S, mass, by_mass=by_mass))
+        divisors = _divisors(S, mass, by_mass=by_mass)
+        S = S @ sp.diags_array(total / np.where(divisors > 0, divisors, np.inf))
     return Directions(sp.csr_array(S).astype(X.dtype), tuple(task.name for task, _ in kept))
 
 
@@ -279,9 +289,17 @@ def _root_mean_square(lengths: Array, weights: Array | None = None) -> float:
 
 def total_mass(X: Data | OutOfCore, weights: Array | None) -> float:
     """Return the mass of all rows, each as often as it counts."""
-    if weights is None:
-        return float(X.sum(dtype=np.float64))
-    return float(weights @ np.asarray(X.sum(axis=1, dtype=np.float64)).ravel())
+    if weights is not None:
+        return float(weights @ row_mass(X))
+    signs = not isinstance(X, OutOfCore) and has_signs(X)
+    return float(row_mass(X).sum() if signs else X.sum(dtype=np.float64))
+
+
+def row_mass(X: Data | OutOfCore) -> Array:
+    """Return the sums of the rows (n,), of absolute values where there are signs."""
+    if not isinstance(X, OutOfCore) and has_signs(X):
+        X = abs(X)
+    return np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
 
 
 def _without_empty(task: BinaryTask, mass: Array) -> BinaryTask:
@@ -344,17 +362,17 @@ def _own_duals(source: DualSource, rows: sp.csr_array, signs: NDArray[np.float64
 def _online(
     rows: sp.csr_array, signs: NDArray[np.float64], source: str, longest: Array, seed: int
 ) -> Array:
-    from marginparts.svm._perceptrons import online_duals
+    from marginparts.svm._perceptrons import confident_duals, online_duals
 
     rng = np.random.default_rng(seed)
     order = np.concatenate([rng.permutation(len(signs)) for _ in range(_EPOCHS)])
     rows = sp.csr_array(rows).astype(np.float64)
     pa, averaged = source == "pa", source == "averaged-perceptron"
     w = np.zeros(rows.shape[1])
-    alpha = online_duals(
-        rows.indptr, rows.indices, rows.data, signs, order, pa, averaged, longest, w
-    )
-    return np.asarray(alpha)
+    seen = (rows.indptr, rows.indices, rows.data, signs, order)
+    if source in ("cw", "arow"):
+        return np.asarray(confident_duals(*seen, source == "cw", longest, w, np.ones(len(w))))
+    return np.asarray(online_duals(*seen, pa, averaged, longest, w))
 
 
 def _report_left_out(tasks: list[BinaryTask], kept: list[BinaryTask]) -> None:

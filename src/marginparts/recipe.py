@@ -25,6 +25,7 @@ from marginparts.solve.gaps import Gaps
 from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.scales import Scales
+from marginparts.solve.semi import semi_codes, semi_parts, semi_path
 from marginparts.validation import check_cost, check_count, check_option
 
 #: What a sample's codes can be: Z (eq. 5), H, the projection onto the parts, or that beside the
@@ -76,16 +77,17 @@ class Recipe:
     run: RunSpec = field(default_factory=RunSpec)
     map: MapSpec = field(default_factory=MapSpec)
     head: HeadSpec = field(default_factory=HeadSpec)
+    embedded: int = 0  # the last so many columns have either sign
 
     def tuned(
         self, *, direction_C: float, map_iter: int | None, C: float, normalize: bool
     ) -> Recipe:
         """Return the recipe with values for what may be chosen by cross-validation."""
-        return Recipe(
-            replace(self.directions, C=direction_C),
-            self.run,
-            replace(self.map, map_iter=map_iter),
-            replace(self.head, C=C, normalize=normalize),
+        return replace(
+            self,
+            directions=replace(self.directions, C=direction_C),
+            map=replace(self.map, map_iter=map_iter),
+            head=replace(self.head, C=C, normalize=normalize),
         )
 
     def parameters(self) -> dict[str, Any]:
@@ -114,9 +116,24 @@ class Recipe:
         The labels are for the start; ``weights`` (n,) say how much each row counts; what is in
         ``gaps`` of X is not known, and counts for the start and S alone. The largest
         weight of the margin components comes first; each starts afresh, so what comes of it does
-        not depend on the others. See `factorize_path` for the rest.
+        not depend on the others. See `factorize_path` for the rest. Of columns with signs there
+        are parts of their own: ``beside`` in the result.
         """
         run = self.run
+        if self.embedded:
+            *words, vectors = blocks_of(X, self.embedded)
+            signed = semi_path(
+                vectors, S, rank, lams, seed, run, scale=self.directions.scale, weights=weights,
+                callback=callback, logbook=None if words else logbook,
+            )  # fmt: skip
+            if not words:
+                return signed
+            plain = replace(self, embedded=0).parts(
+                words[0], labels, S, rank, lams, seed, weights=weights, callback=callback,
+                logbook=logbook,
+            )  # fmt: skip
+            pairs = zip(plain, signed, strict=True)
+            return ((lam, replace(own, beside=other)) for (lam, own), (_, other) in pairs)
         H, V = run.start(X, rank, seed, labels)
         scales = Scales.of(X, weights, run.feature_weight)
         found = factorize_path(
@@ -127,6 +144,53 @@ class Recipe:
         if scales.are_one:
             return found
         return ((lam, scales.back(result)) for lam, result in found)
+
+    def codes(
+        self, X: Data, result: Result, map_iters: tuple[int | None, ...], weights: Array | None
+    ) -> dict[int | None, Array]:
+        """Return the codes of rows for every map into what `parts` has found.
+
+        ``weights`` (d,) are those of the columns, for a projection.
+        """
+        output, backend = self.map.output, self.run.backend
+        if not self.embedded:
+            return codes_by_map(X, result.V, map_iters, backend, output, weights)
+        *words, vectors = blocks_of(X, self.embedded)
+        if not words:
+            return _signed_codes(vectors, result.V, map_iters, output)
+        assert result.beside is not None
+        plain = codes_by_map(words[0], result.V, map_iters, backend, output, weights)
+        signed = _signed_codes(vectors, result.beside.V, map_iters, output)
+        return {n: np.hstack([plain[n], signed[n]]) for n in plain}
+
+
+def blocks_of(X: Any, embedded: int) -> list[Any]:
+    """Return the columns without signs, if there are any, and the last ones, which may have them.
+
+    The latter, if there are any, are dense beside others.
+    """
+    first = X.shape[1] - embedded
+    if not embedded or not first:
+        return [X]
+    if isinstance(X, np.ndarray):
+        return [np.ascontiguousarray(X[:, :first]), np.ascontiguousarray(X[:, first:])]
+    return [X[:, :first], X[:, first:].toarray()]
+
+
+def _signed_codes(
+    X: Data, V: Array, map_iters: tuple[int | None, ...], output: str
+) -> dict[int | None, Array]:
+    """`codes_by_map` for rows of either sign."""
+    V = np.ascontiguousarray(semi_parts(V).T)
+    linear = X @ projection(V) if output in ("projection", "mixed") else None
+    if output == "projection":
+        return dict.fromkeys(map_iters, np.asarray(linear, dtype=X.dtype))
+    root = gram_root(V) if output == "gram" else np.eye(V.shape[1], dtype=V.dtype)
+    maps = {n: semi_codes(X, V, n) for n in map_iters}
+    return {
+        n: np.asarray(H @ root if linear is None else mixed_codes(linear, H), dtype=X.dtype)
+        for n, H in maps.items()
+    }
 
 
 def codes_by_map(

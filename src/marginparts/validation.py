@@ -86,12 +86,23 @@ def is_dask(X: object) -> bool:
 
 def as_nonnegative(X: Data, whom: str) -> Data:
     """Check the sign of numeric data, and bring sparse data into canonical form."""
-    entries: Any = X.data if sp.issparse(X) else X
-    if np.fmin.reduce(entries, axis=None, initial=0) < 0:  # a NaN is missing, not negative
+    if has_signs(X):
         raise ValueError(
             f"Negative values in data passed to {whom}; every entry of X must be 0 or larger, so "
-            "shift, clip or rescale it first."
+            "shift, clip or rescale it first, or if its columns are coordinates of an embedding, "
+            "use NMFAlphaClassifier(embedded='all') or SemiNMFAlpha."
         )
+    return canonical(X)
+
+
+def has_signs(X: Data) -> bool:
+    """Whether there is an entry below zero; one that is missing is not."""
+    entries: Any = X.data if sp.issparse(X) else X
+    return bool(np.fmin.reduce(entries, axis=None, initial=0) < 0)
+
+
+def canonical(X: Data) -> Data:
+    """Bring sparse data into canonical form."""
     return _canonical(X) if sp.issparse(X) else X
 
 
@@ -121,6 +132,15 @@ def check_mass(X: Data, whom: str) -> None:
             f"The entries of X passed to {whom} are too small for {X.dtype}; multiply X so that "
             "its mean is near 1."
         )
+
+
+def check_signed(X: Data, whom: str) -> None:
+    """Refuse data of either sign that is all zero, or whose squares leave the range."""
+    entries: Any = X.data if sp.issparse(X) else X
+    largest = max(float(entries.max(initial=0)), -float(entries.min(initial=0)))
+    check_squares(np.array([[largest * entries.size**0.5]]), whom)
+    if not largest**2 > 0:
+        raise ValueError(f"{whom} needs at least one entry of X that is not zero, or near it.")
 
 
 def check_sum(X: Data, whom: str) -> float:

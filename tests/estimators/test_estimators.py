@@ -22,6 +22,7 @@ from marginparts import (
     margin_directions,
     nmf_alpha,
 )
+from marginparts.directions import SOURCES
 
 TRANSFORMERS = [NMFAlpha, SemiSupervisedNMF, ConstrainedNMF]
 N, D, R = 60, 12, 4
@@ -279,7 +280,7 @@ def test_one_direction_a_pair_is_an_option():
     assert make(NMFAlpha).fit(X, four).directions_.shape == (N, 8)
 
 
-@pytest.mark.parametrize("source", ["svm", "perceptron", "averaged-perceptron", "pa", "class"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_directions_come_from_the_source_asked_for(source):
     model = make(NMFAlpha, directions=source).fit(X, Y)
     expected = margin_directions(X, Y, directions=source, random_state=0)

@@ -17,6 +17,7 @@ from marginparts import (
     NMFAlphaConsensus,
     NMFAlphaCV,
     OnlineNMFAlphaClassifier,
+    SemiNMFAlpha,
     SemiSupervisedNMF,
     TransductiveSVM,
 )
@@ -27,6 +28,7 @@ LITTLE = {"n_components": 4, "max_iter": 20, "random_state": 0}
 QUICK = [
     NMFAlpha(**LITTLE),
     NMFAlphaConsensus(NMFAlpha(4, max_iter=5), n_runs=2, run_iter=3, random_state=0),
+    SemiNMFAlpha(**LITTLE),
     SemiSupervisedNMF(**LITTLE),
     ConstrainedNMF(**LITTLE),
     TransductiveSVM(),
@@ -38,6 +40,8 @@ AS_MADE = [
     NMFAlphaClassifier(lam=3.0, map_iter=5),  # few candidates, to save time
     NMFAlphaCV((2, 4), lam=3.0, map_iter=5, C=(0.5, 2.0), cv=2),
     OnlineNMFAlphaClassifier(batch_size=30),
+    NMFAlphaClassifier(4, embedded="all", rehearse=False),
+    SemiNMFAlpha(),
     SemiSupervisedNMF(),
     ConstrainedNMF(),
 ]

@@ -6,6 +6,7 @@ from marginparts.estimators.consensus import NMFAlphaConsensus
 from marginparts.estimators.cross_validated import NMFAlphaCV
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.estimators.online import OnlineNMFAlphaClassifier
+from marginparts.estimators.semi import SemiNMFAlpha
 from marginparts.estimators.transductive_svm import TransductiveSVM
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "NMFAlphaClassifier",
     "NMFAlphaConsensus",
     "OnlineNMFAlphaClassifier",
+    "SemiNMFAlpha",
     "SemiSupervisedNMF",
     "TransductiveSVM",
 ]

@@ -43,7 +43,10 @@ from marginparts.solve.run_spec import RunSpec
 from marginparts.validation import (
     DTYPES,
     as_nonnegative,
+    canonical,
+    check_count,
     check_mass,
+    check_signed,
     check_weights,
     is_dask,
     on_the_host,
@@ -128,8 +131,20 @@ def check_data(
     The number of features is taken note of with ``reset``, and compared without.
     """
     X = as_dask_rows(X) if is_dask(X) else X
+    name, signs = type(estimator).__name__, getattr(estimator, "embedded", 0) != 0
     if not isinstance(X, Elsewhere):
-        return as_nonnegative(validated(estimator, X, reset=reset), type(estimator).__name__)
+        X = validated(estimator, X, reset=reset)
+        if not signs:
+            return as_nonnegative(X, name)
+        first = X.shape[1] - embedded_columns(estimator, X.shape[1])
+        if first:
+            as_nonnegative(X[:, :first], name)
+        return canonical(X)
+    if signs:
+        raise ValueError(
+            f"{name} with columns of either sign needs X in memory, or numpy.load(..., "
+            'mmap_mode="r"), and not rows on disk or on a cluster.'
+        )
     if reset:
         estimator.n_features_in_ = X.shape[1]
         vars(estimator).pop("feature_names_in_", None)
@@ -141,11 +156,22 @@ def check_data(
     return X
 
 
+def embedded_columns(estimator: BaseEstimator, d: int) -> int:
+    """Return how many of the last columns may have either sign."""
+    value = getattr(estimator, "embedded", 0)
+    if isinstance(value, str) and value == "all":
+        return d
+    if check_count(value, "embedded", least=0) > d:
+        raise ValueError(f"embedded={value!r} is more than the {d} columns of X.")
+    return int(value)
+
+
 def check_training_data(estimator: BaseEstimator, X: Samples | Elsewhere) -> Data | Elsewhere:
     """Return the X of a fit as trusted data that is not all zero."""
     X = check_data(estimator, X, reset=True)
     if not isinstance(X, Elsewhere):
-        check_mass(X, type(estimator).__name__)
+        signs = getattr(estimator, "embedded", 0) != 0
+        (check_signed if signs else check_mass)(X, type(estimator).__name__)
     return X
 
 

@@ -18,11 +18,13 @@ from marginparts.estimators._base import (
     FitInputs,
     check_training_data,
     column_names,
+    embedded_columns,
     prepared,
 )
 from marginparts.estimators.nmf_alpha import NMFAlpha
+from marginparts.estimators.semi import SemiNMFAlpha
 from marginparts.labels import Labels, check_class_weight
-from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
+from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec, blocks_of
 from marginparts.rows.base import Elsewhere
 from marginparts.scores import check_scoring
 from marginparts.seeds import Seeds, seeds_of
@@ -46,7 +48,13 @@ from marginparts.solve.start import check_init
 from marginparts.svm.calibration import Calibration, calibrate
 from marginparts.svm.head import Head, fit_head
 from marginparts.svm.thresholds import choose_thresholds
-from marginparts.validation import check_count, check_nonnegative, check_positive, check_rank
+from marginparts.validation import (
+    check_count,
+    check_nonnegative,
+    check_option,
+    check_positive,
+    check_rank,
+)
 
 if TYPE_CHECKING:
     from marginparts.estimators.classifier import NMFAlphaClassifier
@@ -78,13 +86,14 @@ class Fitted(NamedTuple):
     """What a fit has found."""
 
     choice: Choice
-    parts: NMFAlpha
+    parts: Any  # NMFAlpha, or SemiNMFAlpha where all columns may have either sign
     head: Head
     thresholds: Array
     calibration: Calibration | None
     n_labeled: int
     teachers: dict[str, float]
     filler: NMFAlpha | None = None
+    beside: SemiNMFAlpha | None = None
 
 
 def fit_classifier(
@@ -106,13 +115,17 @@ def fit_classifier(
     comparison = Comparison(model.scoring, model.thresholds, model.rehearse, n_splits)
     _recipe(model, taught=model.pseudo == "teachers")
     X = check_training_data(model, X)
-    counted = Counted.of(X, y, sample_weight, type(model).__name__)
-    X, filler = _filled(model, counted)
-    seeds = _seeds(model, X.shape[1])
+    embedded = embedded_columns(model, X.shape[1])
+    if embedded:
+        _check_embedded(model)
+    counted = Counted.of(X, y, sample_weight, None if embedded else type(model).__name__)
+    counted, filler = _filled(model, counted)
+    X, seeds = counted.X, _seeds(model, counted.X.shape[1])
     labels = model._check_labels(counted.y, X.shape[0], seeds)
     labels = replace(labels, weights=counted.weights)
     taught = _is_taught(model, labels, X.shape[1])
     recipe = _recipe(model, taught=taught, elsewhere=isinstance(X, Elsewhere))
+    recipe = replace(recipe, embedded=embedded)
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
     value = model.n_components
@@ -120,17 +133,9 @@ def fit_classifier(
         value = max(2, min(TAUGHT_DEFAULT.n_components, min(X.shape) // 2))
     ranks = _ranks(value, labels, X.shape, several=several)
     grid = _grid(given, ranks, labels, scale=model.scale, taught=taught)
-    run = counted.run(recipe.run)
-    for rank in ranks:
-        check_init(run.init, X, rank)
-    recipe = replace(recipe, run=check_parts(run, X, min(ranks), column_names(model)))
-    told = {
-        **recipe.parameters(), **grid._asdict(), "cv": n_splits,
-        **{name: getattr(model, name) for name in ("scoring", "thresholds", "rehearse")},
-    }  # fmt: skip
-    if seeds is not None:
-        told["seeds"] = [seeds.classes.tolist(), seeds.strengths]
-    with prepared(model, X, labels, max(ranks), told) as ready:
+    recipe = replace(recipe, run=_run(model, counted, recipe, ranks))
+    told = _settings(model, recipe, grid, seeds)
+    with prepared(model, X, labels, max(ranks), {**told, "cv": n_splits}) as ready:
         room = None
         if taught:
             room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed, seeds)
@@ -144,11 +149,26 @@ def fit_classifier(
         return _fit_best(model, choice, recipe, labels, ready, room)._replace(filler=filler)
 
 
-def _filled(model: NMFAlphaClassifier, counted: Counted) -> tuple[Any, NMFAlpha | None]:
+def _settings(
+    model: NMFAlphaClassifier, recipe: Recipe, grid: CandidateGrid, seeds: Seeds | None
+) -> dict[str, Any]:
+    """Return all that decides what a fit finds, besides the data: a checkpoint is of one fit."""
+    told = {
+        **recipe.parameters(), **grid._asdict(),
+        **{name: getattr(model, name) for name in ("scoring", "thresholds", "rehearse")},
+    }  # fmt: skip
+    if recipe.embedded:
+        told["embedded"] = recipe.embedded
+    if seeds is not None:
+        told["seeds"] = [seeds.classes.tolist(), seeds.strengths]
+    return told
+
+
+def _filled(model: NMFAlphaClassifier, counted: Counted) -> tuple[Counted, NMFAlpha | None]:
     """Return the rows that count with their gaps filled, and what fills those of others."""
     X = counted.X
     if model.missing is None:
-        return X, None
+        return counted, None
     if model.missing != "nan":
         raise ValueError(
             f"missing={model.missing!r} is nothing that a classifier takes, which needs most of "
@@ -164,7 +184,20 @@ def _filled(model: NMFAlphaClassifier, counted: Counted) -> tuple[Any, NMFAlpha 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # near is near enough
         filler.fit(X, sample_weight=counted.weights)
-    return filler.fill(X), filler
+    return counted._replace(X=filler.fill(X)), filler
+
+
+def _run(
+    model: NMFAlphaClassifier, counted: Counted, recipe: Recipe, ranks: tuple[int, ...]
+) -> RunSpec:
+    """Return how the rows that count are factorized, checked against the data."""
+    run = counted.run(recipe.run)
+    if recipe.embedded:
+        check_option(run.init, "init", ("auto", "random"))
+        return run
+    for rank in ranks:
+        check_init(run.init, counted.X, rank)
+    return check_parts(run, counted.X, min(ranks), column_names(model))
 
 
 def _seeds(model: NMFAlphaClassifier, d: int) -> Seeds | None:
@@ -179,6 +212,8 @@ def _is_taught(model: NMFAlphaClassifier, labels: Labels, d: int) -> bool:
 
     That decides the rest of the recipe too: with all labels there is nobody to teach.
     """
+    if embedded_columns(model, d):
+        return True
     if model.seeds is not None:
         if model.pseudo not in ("auto", "teachers"):
             raise ValueError(f"seeds speak to teachers, and pseudo={model.pseudo!r} has none.")
@@ -191,6 +226,16 @@ def _is_taught(model: NMFAlphaClassifier, labels: Labels, d: int) -> bool:
     if labels.complete.all() and d < _FEW_COLUMNS:
         return False
     return int(labels.labeled.sum()) <= TEACHABLE
+
+
+def _check_embedded(model: NMFAlphaClassifier) -> None:
+    """Refuse what columns of either sign cannot have: they take the teachers' recipe alone."""
+    if model.pseudo not in ("auto", "teachers"):
+        raise ValueError(f"embedded columns need teachers, and pseudo={model.pseudo!r} has none.")
+    unset = {"seeds": None, "prior": None, "missing": None, "exclusivity": 0}
+    for name, value in unset.items():
+        if getattr(model, name) is not None and np.any(getattr(model, name) != value):
+            raise ValueError(f"{name} needs data without embedded columns; drop one of them.")
 
 
 def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False) -> Recipe:
@@ -271,6 +316,26 @@ def _grid(
     return CandidateGrid(**{"n_components": ranks, **usual, **given})
 
 
+def _taught_parts(
+    model: NMFAlphaClassifier, recipe: Recipe, setting: tuple[int, float], labels: Labels,
+    ready: FitInputs, room: Classroom,
+) -> list[Any]:  # fmt: skip
+    """Return the fitted parts of each block of columns, with what teachers say of the rows."""
+    found = room.all_directions(ready.X, recipe, ready.seed, labels.weights)
+    blocks, fitted = blocks_of(ready.X, recipe.embedded), []
+    for k, X in enumerate(blocks):
+        signed = bool(recipe.embedded) and k == len(blocks) - 1
+        own = replace(recipe, embedded=X.shape[1] if signed else 0)
+        kind: Any = SemiNMFAlpha if signed else NMFAlpha
+        parts = kind._of(own, *setting, random_state=ready.seed, callback=model.callback)
+        logbook = None if k else ready.logbook  # it keeps the position of one run
+        parts._fit_trusted(X, None, own, ready.seed, logbook, found, labels.weights)
+        parts.classes_ = labels.classes
+        parts._project(None if signed else room.weights)
+        fitted.append(parts)
+    return fitted
+
+
 def _fit_best(
     model: NMFAlphaClassifier,
     choice: Choice,
@@ -282,25 +347,24 @@ def _fit_best(
     """Fit what was chosen to all samples, with what teachers say of them where there are any."""
     n_components, lam, map_iter, normalize, C, direction_C = choice.best
     recipe = recipe.tuned(direction_C=direction_C, map_iter=map_iter, C=C, normalize=normalize)
-    parts = NMFAlpha._of(
-        recipe, n_components, lam, random_state=ready.seed, callback=model.callback
-    )
-    known = np.flatnonzero(labels.labeled)
     how: Any = {
         "normalize": bool(recipe.head.normalize), "class_weight": recipe.head.class_weight
     }  # fmt: skip
+    known, beside = np.flatnonzero(labels.labeled), None
     if room is None:
+        parts = NMFAlpha._of(
+            recipe, n_components, lam, random_state=ready.seed, callback=model.callback
+        )
         parts._fit_trusted(
             ready.X, labels, recipe, ready.seed, ready.logbook, weights=labels.weights
         )
         codes = parts._codes(ready.X[known])
         head = fit_head(codes, labels.take(known), recipe.head.C, **how)
     else:
-        found = room.all_directions(ready.X, recipe, ready.seed, labels.weights)
-        parts._fit_trusted(ready.X, None, recipe, ready.seed, ready.logbook, found, labels.weights)
-        parts.classes_ = labels.classes
-        parts._project(room.weights)
-        head = room.head(parts._codes(room.X), room.lesson, recipe.head.C, **how)
+        fitted = _taught_parts(model, recipe, (n_components, lam), labels, ready, room)
+        parts, beside = fitted[0], fitted[1] if len(fitted) > 1 else None
+        Z = np.hstack([own._codes(X) for own, X in zip(fitted, room.blocks(recipe), strict=True)])
+        head = room.head(Z, room.lesson, recipe.head.C, **how)
     thresholds: Array = np.zeros(len(head.intercept))
     calibration = None
     if choice.held_out is not None:
@@ -314,4 +378,4 @@ def _fit_best(
             head = head._replace(intercept=head.intercept - thresholds)
         calibration = calibrate(values - thresholds, truth)
     teachers = {} if room is None else room.lesson.teachers
-    return Fitted(choice, parts, head, thresholds, calibration, len(known), teachers)
+    return Fitted(choice, parts, head, thresholds, calibration, len(known), teachers, beside=beside)

@@ -20,6 +20,7 @@ from marginparts.directions import DualSource
 from marginparts.estimators._base import CarriesPrior, PartlyLabeledClassifier, check_data
 from marginparts.estimators._fitting import Fitted, fit_classifier
 from marginparts.labels import ClassWeight
+from marginparts.recipe import blocks_of
 from marginparts.rows.base import Elsewhere
 from marginparts.rows.dask import mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
@@ -90,7 +91,7 @@ class NMFAlphaClassifier(
     rehearse : bool
         Hide labels and predict them even if nothing is left to choose: probabilities and
         thresholds are learned by that. It costs a factorization a fold.
-    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
+    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
         Where the margin components come from, see `margin_directions`.
     multiclass : {"ovr", "ovo"}
         More than two classes: one direction a class, or one a pair as in the paper.
@@ -128,6 +129,10 @@ class NMFAlphaClassifier(
         Take NaN for what is not known. Plain parts (`filler_`) are fitted to what is known, and
         everybody sees what they make of the rest in its place, in `fit` and in `predict`. For X
         in memory; in sparse data those that are stored.
+    embedded : int or "all"
+        How many of the last columns are coordinates of an embedding, of either sign. They have
+        parts of their own (`SemiNMFAlpha`), the SVM sees both codes side by side, and teachers see
+        all columns. In memory, and not with ``seeds`` or ``prior``.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
@@ -149,7 +154,10 @@ class NMFAlphaClassifier(
     Attributes
     ----------
     parts_ : NMFAlpha
-        The fitted factorization; ``parts_.components_`` (r, d) are the parts.
+        The fitted factorization; ``parts_.components_`` (r, d) are the parts. A `SemiNMFAlpha` with
+        ``embedded="all"``.
+    embedding_parts_ : SemiNMFAlpha or None
+        That of the embedded columns beside others.
     lam_, C_, map_iter_, normalize_, direction_C_
         What was given or chosen.
     selection_ : dict
@@ -219,6 +227,7 @@ class NMFAlphaClassifier(
         strength: float = 1.0,
         exclusivity: float = 0.0,
         missing: str | None = None,
+        embedded: int | str = 0,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -250,6 +259,7 @@ class NMFAlphaClassifier(
         self.strength = strength
         self.exclusivity = exclusivity
         self.missing = missing
+        self.embedded = embedded
         self.init = init
         self.solver = solver
         self.max_iter = max_iter
@@ -316,6 +326,7 @@ class NMFAlphaClassifier(
         self.C_, self.direction_C_ = choice.best[4:]
         self.honest_score_, self.honest_score_error_ = choice.honest_score, choice.honest_error
         self.parts_, self.head_ = fitted.parts, fitted.head
+        self.embedding_parts_ = fitted.beside
         self.n_iter_ = fitted.parts.n_iter_
         self.thresholds_, self.calibration_ = fitted.thresholds, fitted.calibration
         self.coef_, self.intercept_ = fitted.head.coef, fitted.head.intercept
@@ -347,7 +358,18 @@ class NMFAlphaClassifier(
 
     def _shown_codes(self, X: Data) -> Array:
         """Return a column a part: of mixed codes the projection."""
-        return self.parts_._codes(X)[:, : self._n_features_out]
+        return self.parts_._codes(self._without_embedding(X))[:, : self._n_features_out]
+
+    def _without_embedding(self, X: Data) -> Data:
+        return X[:, : self.parts_.n_features_in_]
+
+    def _codes(self, X: Data) -> Array:
+        """Return what the SVM sees of trusted rows."""
+        beside = getattr(self, "embedding_parts_", None)
+        if beside is None:
+            return self.parts_._codes(X)
+        words, vectors = blocks_of(X, beside.n_features_in_)
+        return np.hstack([self.parts_._codes(words), beside._codes(vectors)])
 
     def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Return the samples expressed in the parts (n, r), see `NMFAlpha.transform`.
@@ -385,9 +407,10 @@ class NMFAlphaClassifier(
     def _values(self, X: Samples) -> Array:
         X = self._whole(X)
         if isinstance(X, RowBlocks):
-            head, parts = self.head_, self.parts_
-            return mapped_by_blocks(X, lambda x: head.values(parts._codes(x)), self._n_features_out)
-        return self.head_.values(self.parts_._codes(X))
+            return mapped_by_blocks(
+                X, lambda x: self.head_.values(self._codes(x)), self._n_features_out
+            )
+        return self.head_.values(self._codes(X))
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Samples) -> Array:
@@ -417,7 +440,7 @@ class NMFAlphaClassifier(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = self.embedded == 0
         tags.input_tags.allow_nan = self.missing == "nan"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -119,6 +119,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         strength: float = 1.0,
         exclusivity: float = 0.0,
         missing: str | None = None,
+        embedded: int | str = 0,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -138,8 +139,8 @@ class NMFAlphaCV(NMFAlphaClassifier):
             class_weight=class_weight, scoring=scoring, thresholds=thresholds, rehearse=rehearse,
             directions=directions, multiclass=multiclass, scale=scale, features=features,
             pseudo=pseudo, seeds=seeds, prior=prior, strength=strength, exclusivity=exclusivity,
-            missing=missing, init=init, solver=solver, max_iter=max_iter, tol=tol,
-            backend=backend, random_state=random_state, callback=callback,
+            missing=missing, embedded=embedded, init=init, solver=solver, max_iter=max_iter,
+            tol=tol, backend=backend, random_state=random_state, callback=callback,
             checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.cv = cv

@@ -64,7 +64,7 @@ class NMFAlpha(CarriesPrior, PartsTransformer):
         The number r of parts.
     lam : float
         Weight of the margin components against the data; 1 to 100 is the usual range.
-    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "class"} or callable
+    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
         Where the margin components come from, see `margin_directions`.
     multiclass : {"ovr", "ovo"}
         More than two classes: one classifier a class, or one a pair as in the paper.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from marginparts._types import Array, Callback, Data, Progress
 from marginparts.directions import Directions, Whole, find_directions, total_mass
 from marginparts.labels import ClassWeight, Labels
-from marginparts.recipe import Recipe, codes_by_map
+from marginparts.recipe import Recipe, blocks_of
 from marginparts.rows.base import OutOfCore
 from marginparts.seeds import Seeds
 from marginparts.selection._choice import CandidateGrid, Choice, HeldOut, Setting, best_of
@@ -31,6 +31,7 @@ from marginparts.teaching import (
     Lesson,
     Views,
     hints_of,
+    joint_views,
     lessons_of,
     lessons_of_several,
     views_of,
@@ -70,6 +71,8 @@ class Classroom:
         With all labels.
     without : list of Lesson
         Without those of each fold.
+    signs : bool
+        Whether there are columns of either sign.
     """
 
     rows: NDArray[np.intp]
@@ -79,6 +82,7 @@ class Classroom:
     folds: list[Fold]
     lesson: Lesson
     without: list[Lesson]
+    signs: bool = False
 
     @classmethod
     def of(
@@ -88,14 +92,18 @@ class Classroom:
         """Let the teachers learn; each is judged on labels that were hidden from it."""
         rows = enough_rows(labels, seed)
         few, known = X[rows], labels.take(rows)
-        weights = usual_weights(few)
+        blocks, signs = blocks_of(few, recipe.embedded), bool(recipe.embedded)
+        weights = None if signs and len(blocks) == 1 else usual_weights(blocks[0])
         folds = folds_of(
             enough_labels(known, seed), seed, comparison.n_splits,
             class_weight=recipe.head.class_weight, scoring=comparison.scoring,
         )  # fmt: skip
         if _tell(folds):
             folds = folds[:2]
-        views = views_of(few, weights, seed, latent=not known.complete.all())
+        latent = not known.complete.all()
+        views = views_of(blocks[0], weights, seed, latent=latent)
+        if len(blocks) > 1:
+            views = joint_views(views, views_of(blocks[1], None, seed, latent=latent), seed)
         hidden = [fold.hidden for fold in folds]
         if known.multilabel:
             said = None if seeds is None else seeds.values(views.inputs, labels.classes)
@@ -105,12 +113,16 @@ class Classroom:
             if seeds is not None:
                 hints = hints_of(few, views, weights, seeds, labels.classes, seed)
             lesson, without = lessons_of(views, known, hidden, hints)
-        return cls(rows, few, weights, views, folds, lesson, without)
+        return cls(rows, few, weights, views, folds, lesson, without, signs)
+
+    def blocks(self, recipe: Recipe) -> list[Any]:
+        """Return the columns without and with signs."""
+        return blocks_of(self.X, recipe.embedded)
 
     @property
     def default(self) -> Setting:
         """What is taken for these rows where nothing is said."""
-        return TAUGHT_DEFAULT if self.views.sparse else _DENSE_DEFAULT
+        return TAUGHT_DEFAULT if self.views.sparse or self.signs else _DENSE_DEFAULT
 
     @property
     def trust(self) -> float:
@@ -130,8 +142,9 @@ class Classroom:
     ) -> Directions:
         """Return the margin components of SVMs that learn from a lesson, over these rows."""
         return find_directions(
-            self.X, lesson.labels, recipe.directions, seed, features=self.views.inputs,
-            whole=whole, weights=lesson.weights, by_mass=lesson.labels.multilabel,
+            self.blocks(recipe)[0], lesson.labels, recipe.directions, seed,
+            features=self.views.inputs, whole=whole, weights=lesson.weights,
+            by_mass=lesson.labels.multilabel,
         )  # fmt: skip
 
     def all_directions(
@@ -140,7 +153,9 @@ class Classroom:
         """Return those of the lesson with all labels, for all rows, which count so much each."""
         # rows of the inputs have length 1
         few = len(self.rows) < X.shape[0]
-        whole = Whole(total_mass(X, counts), 1.0) if few else None
+        whole = None
+        if few:
+            whole = Whole(total_mass(blocks_of(X, recipe.embedded)[0], counts), 1.0)
         found = self.directions(self.lesson, recipe, seed, whole)
         return found.spread_over(self.rows, X.shape[0])
 
@@ -230,10 +245,7 @@ def _answers(
         for lam, result in found:
             if trials.stopped:
                 return
-            codes = codes_by_map(
-                room.X, result.V, grid.map_iter, recipe.run.backend, recipe.map.output,
-                room.weights,
-            )  # fmt: skip
+            codes = recipe.codes(room.X, result, grid.map_iter, room.weights)
             for (map_iter, Z), normalize, C in product(codes.items(), grid.normalize, grid.C):
                 head = room.head(
                     Z, lesson, C, normalize=normalize, class_weight=recipe.head.class_weight

@@ -156,7 +156,7 @@ def mixed_codes(linear: Array, H: Array) -> Array:
 def extreme_scale(X: Rows) -> float:
     """Return a power of two near the mean entry of X where that is extreme, else 1."""
     mean = float(X.sum(dtype=np.float64)) / max(X.shape[0] * X.shape[1], 1)
-    return _extreme_power(mean)
+    return extreme_power(mean)
 
 
 def scaled(X: Rows, scale: float) -> Rows:
@@ -174,10 +174,11 @@ def extreme_balance(H: Array, V: Array) -> float:
     """
     means = (float(factor.mean(dtype=np.float64)) for factor in (H, V))
     h, v = (math.log2(mean) if 0 < mean < math.inf else 0.0 for mean in means)
-    return _extreme_power(2.0 ** ((h - v) / 2))
+    return extreme_power(2.0 ** ((h - v) / 2))
 
 
-def _extreme_power(size: float) -> float:
+def extreme_power(size: float) -> float:
+    """Return a power of two near a size where that is extreme, else 1."""
     exponent = round(math.log2(size)) if 0 < size < math.inf else 0
     return 2.0**exponent if abs(exponent) > _EXTREME else 1.0
 

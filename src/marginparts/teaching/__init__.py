@@ -9,6 +9,14 @@ rows: from known labels, and from the teachers' in proportion to how sure they a
 from marginparts.teaching.lesson import Lesson, lessons_of
 from marginparts.teaching.seeded import hints_of
 from marginparts.teaching.several import lessons_of_several
-from marginparts.teaching.views import Views, views_of
+from marginparts.teaching.views import Views, joint_views, views_of
 
-__all__ = ["Lesson", "Views", "hints_of", "lessons_of", "lessons_of_several", "views_of"]
+__all__ = [
+    "Lesson",
+    "Views",
+    "hints_of",
+    "joint_views",
+    "lessons_of",
+    "lessons_of_several",
+    "views_of",
+]

@@ -91,6 +91,25 @@ def views_of(
     return Views(inputs, Z, graph, spectral, counts)
 
 
+def joint_views(words: Views, vectors: Views, seed: int) -> Views:
+    """Return the views of rows that are known in two ways, each of which counts as much.
+
+    Counts are those of the words, and with them the teachers that suit these.
+    """
+    half = np.sqrt(0.5)
+    inputs = sp.csr_array(sp.hstack([half * words.inputs, half * vectors.inputs]))
+    nothing = np.empty((inputs.shape[0], 0))
+    if not words.latent.shape[1]:
+        return Views(inputs, nothing, words.graph, nothing, words.counts)
+    Z = normalize(np.hstack([words.latent, vectors.latent]))
+    near = [normalize(own[:, : _NEAR[words.sparse]]) for own in (words.latent, vectors.latent)]
+    graph = _neighbor_graph(normalize(np.hstack(near)), sparse=words.sparse)
+    spectral = nothing
+    if not words.sparse:
+        spectral = normalize(np.hstack([_by_eigenvectors(graph, seed), _BESIDE * Z]))
+    return Views(inputs, Z, graph, spectral, words.counts)
+
+
 def _neighbor_graph(Z: Array, *, sparse: bool) -> sp.csr_array:
     """Return the graph of the nearest rows of Z (n, q), whose rows have length 1.
 

@@ -4,6 +4,7 @@ n samples, d features, r parts, c classes, p hyperplanes, q columns of codes, m 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,21 @@ def _hyperplanes(fields: Mapping[str, Any], sizes: dict[str, int]) -> int:
     return 1 if sizes["c"] == 2 and not fields["multilabel_"] else sizes["c"]
 
 
+def _all_parts(fields: Mapping[str, Any]) -> list[Any]:
+    """Return the parts, and those of embedded columns where there are any beside others."""
+    parts = (fields["parts_"], fields.get("embedding_parts_"))
+    return [part for part in parts if part is not None]
+
+
 def _code_columns(fields: Mapping[str, Any], sizes: dict[str, int]) -> int:
-    return (2 if fields["parts_"].output == "mixed" else 1) * sizes["r"]
+    return sum(
+        (2 if part.output == "mixed" else 1) * len(part.components_) for part in _all_parts(fields)
+    )
+
+
+def _columns_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether there are parts for all columns."""
+    return sum(part.n_features_in_ for part in _all_parts(fields)) == sizes["d"]
 
 
 def _codes_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
@@ -102,6 +116,13 @@ _MARGINS: Table = (
     Field("margin_kept_", ("m",), least=-_INF, most=_INF, nan=True, optional=True),
 )
 
+#: Parts of data of either sign have length one.
+_SIGNED: Table = tuple(
+    replace(row, least=-_ONE if row.name == "components_" else -_HUGE)
+    if isinstance(row, Field) and row.name in ("components_", "margin_components_") else row
+    for row in (*_PARTS, *_MARGINS) if row not in (_BACKEND, _MARGINS[0])
+)  # fmt: skip
+
 _LABELED: Table = (
     Value("n_features_in_", "int", 1, letter="d"),
     Field("classes_", ("c",), "labels", unique=True),
@@ -115,7 +136,9 @@ _CLASSIFIER: Table = (
     Value("map_iter", "int", 1, _MOST_UPDATES, optional=True, word=True),
     Value("map_iter_", "int", 1, _MOST_UPDATES, optional=True),
     Value("scoring", "str", options=tuple(SCORINGS), optional=True),
-    Part("parts_", ("NMFAlpha",), own="nmk"),
+    Part("parts_", ("NMFAlpha", "SemiNMFAlpha"), own="nmkd"),
+    Part("embedding_parts_", ("SemiNMFAlpha",), own="nmkdr", optional=True),
+    Rule("parts_", _columns_fit, "has not the columns of the classifier"),
     Part("filler_", ("NMFAlpha",), own="nmkrc", optional=True),
     Rule(
         "filler_",
@@ -148,6 +171,7 @@ TABLES: dict[str, Table] = {
         Field("agreement_", ("m", "r"), least=0, most=_ONE),
         Field("stability_", ("r",), least=0, most=_ONE),
     ),
+    "SemiNMFAlpha": _SIGNED,
     "SemiSupervisedNMF": _PARTS,
     "ConstrainedNMF": _PARTS,
     "NMFAlphaClassifier": _CLASSIFIER,

@@ -1,0 +1,161 @@
+"""Parts of data that has either sign: starts, runs and the map of `losses.semi`.
+
+Parts have length 1 here, for sums of entries of either sign say nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import row_norms
+from sklearn.utils.validation import check_array
+
+from marginparts._types import Array, Callback, Data, Init, Result
+from marginparts.backends.base import safe_ratio
+from marginparts.checkpoint import Logbook
+from marginparts.losses.semi import SemiProblem, lean_squares
+from marginparts.solve.loop import Run, minimize
+from marginparts.solve.map import extreme_power
+from marginparts.solve.run_spec import RunSpec
+from marginparts.solve.start import thread_pools, uniform_rows
+from marginparts.validation import check_option
+
+#: How the codes can be started.
+STARTS = ("auto", "random", "k-means")
+
+#: Sweeps that bring a row close to its optimum, and near it; entries of H mapped at a time.
+_TO_THE_OPTIMUM, _TO_BEGIN, _CHUNK = 10_000, 40, 1 << 23
+
+#: What every part has in every sample at the start (Ding, Li & Jordan 2010).
+_FLAT = 0.2
+
+
+def check_semi_init(init: Init, shape: tuple[int, int], r: int) -> None:
+    """Refuse a start that is none, or does not fit the data."""
+    if isinstance(init, str):
+        check_option(init, "init", STARTS)
+        return
+    if not isinstance(init, tuple | list) or len(init) != 2:
+        raise ValueError("init must be the name of a start or a pair (H, V).")
+    for name, factor, rows in zip("HV", init, shape, strict=True):
+        factor = check_array(factor, input_name=f"init {name}")
+        if factor.shape != (rows, r):
+            raise ValueError(f"{name} of init has shape {factor.shape}; it must be {(rows, r)}.")
+        if name == "H" and factor.min() < 0:
+            raise ValueError("H of init has negative entries; all must be 0 or larger.")
+
+
+def semi_start(init: Init, X: Data, r: int, seed: int) -> tuple[Array, Array]:
+    """Return codes H (n, r) and a basis V (d, r), which the first update makes from H."""
+    n, d = X.shape
+    if not isinstance(init, str):
+        return np.array(init[0], dtype=X.dtype), np.array(init[1], dtype=X.dtype)
+    V = np.zeros((d, r), X.dtype)
+    H = uniform_rows(seed, 0, (n, r)).astype(X.dtype)
+    if init == "random":
+        return H, V
+    from sklearn.cluster import MiniBatchKMeans  # slow to import
+
+    H *= X.dtype.type(_FLAT)
+    with warnings.catch_warnings(), thread_pools().limit(limits=1, user_api="openmp"):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than parts
+        means = MiniBatchKMeans(
+            min(r, n), batch_size=2048, max_iter=20, n_init=1, random_state=seed
+        ).fit(X)
+    H[np.arange(n), means.labels_] += 1
+    return H, V
+
+
+def semi_path(
+    X: Data,
+    S: sp.csr_array | None,
+    rank: int,
+    lams: Iterable[float],
+    seed: int,
+    run: RunSpec,
+    *,
+    scale: bool = True,
+    weights: Array | None = None,
+    callback: Callback | None = None,
+    logbook: Logbook | None = None,
+) -> Iterator[tuple[float, Result]]:
+    """Factorize data (n, d) of either sign with directions S (n, 2p), for each of some weights.
+
+    With ``scale`` all margin components have the same length, and together the squares of the data:
+    lam is the ratio of the two. ``weights`` (n,) say how much each row counts.
+    """
+    unit = extreme_power(np.sqrt(lean_squares(X) / (X.shape[0] * X.shape[1])))
+    if unit != 1:
+        X = X * X.dtype.type(1 / unit)
+    H, V = semi_start(run.init, X, rank, seed)
+    roots = None if weights is None else np.sqrt(weights)
+    rows, H = (A if roots is None else _times(A, roots) for A in (X, H))
+    XS = None if S is None or not S.shape[1] else S.T @ X  # eq. 10
+    total = lean_squares(rows)
+    if XS is not None and scale:
+        lengths = row_norms(XS).astype(np.float64)
+        goal = np.full(len(lengths), np.sqrt(total / max(np.sum(lengths > 0), 1)))
+        XS = _times(XS, safe_ratio(goal, lengths))
+    V = SemiProblem(rows).update({"V": V / V.dtype.type(unit), "H": H}, "V").factor
+    left = sorted(set(lams))
+    while left:
+        lam = left.pop()
+        more, codes = None, H.copy() if left else H
+        if XS is not None and lam > 0:
+            more = _times(XS, np.full(XS.shape[0], np.sqrt(lam)))
+            codes = np.vstack([H, semi_codes(more, V, _TO_BEGIN)])
+        if not left:
+            del H  # it is large
+        shapes = {"V": V.shape, "H": codes.shape}
+        found = minimize(
+            SemiProblem(rows, total + (0.0 if more is None else lean_squares(more)), more),
+            {"V": V.copy(), "H": codes},
+            solver=run.solver, max_iter=run.max_iter, tol=run.tol, callback=callback,
+            keeper=None if logbook is None else logbook.keeper({"lam": lam}, shapes),
+        )  # fmt: skip
+        found.state["H"] = found.state["H"][: X.shape[0]]
+        yield lam, _as_result(found, XS, unit, roots)
+
+
+def _times(X: Data, numbers: Array) -> Data:
+    """Return rows multiplied by a number each."""
+    numbers = numbers.astype(X.dtype)
+    if isinstance(X, np.ndarray):
+        return X * numbers[:, None]
+    return sp.csr_array(sp.diags_array(numbers) @ X)
+
+
+def _as_result(run: Run, XS: Data | None, unit: float, roots: Array | None) -> Result:
+    """Undo what was done to the data: squares grow with the square of its unit."""
+    V, H = run.state["V"] * run.state["V"].dtype.type(unit), run.state["H"]
+    if roots is not None:
+        H = _times(H, 1 / roots)
+    history = [check._replace(loss=check.loss * unit**2) for check in run.history]
+    losses = [check.loss for check in history]
+    XS = None if XS is None else XS * XS.dtype.type(unit)
+    return Result(V, H, losses, run.n_iter, run.stop, run.solver, history, XS)
+
+
+def semi_parts(V: Array) -> Array:
+    """Return the parts (r, d), each of length one; dead ones stay zero."""
+    return np.ascontiguousarray(safe_ratio(V.T, row_norms(V.T)[:, None].astype(V.dtype)))
+
+
+def semi_codes(X: Data, V: Array, n_iter: int | None) -> Array:
+    """Return H (n, r) with V frozen: sweeps from zero, each row by itself; None: to the optimum."""
+    from marginparts._compiled import check_threads
+    from marginparts.losses._semi_cd import sweep_rows
+
+    check_threads()
+
+    n, r = X.shape[0], V.shape[1]
+    H, gram = np.zeros((n, r), V.dtype), V.T @ V
+    sweeps, step = _TO_THE_OPTIMUM if n_iter is None else n_iter, max(1, _CHUNK // r)
+    for first in range(0, n, step):
+        rows = slice(first, min(first + step, n))
+        sweep_rows(np.ascontiguousarray(-(X[rows] @ V), dtype=V.dtype), gram, H[rows], sweeps)
+    return H

@@ -1,0 +1,96 @@
+"""Embeddings in front of scikit-learn's face: `SemiNMFAlpha` and ``embedded`` columns."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_blobs
+
+from marginparts import NMFAlpha, NMFAlphaClassifier, SemiNMFAlpha, load, save
+
+LITTLE = {"max_iter": 20, "random_state": 0, "rehearse": False}
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """Points around three centers of either sign, of which nine are labeled."""
+    X, target = make_blobs(150, 8, centers=3, cluster_std=2.0, random_state=1)
+    y = np.full(150, -1)
+    known = np.concatenate([np.flatnonzero(target == k)[:3] for k in range(3)])
+    y[known] = target[known]
+    return X - X.mean(axis=0), y, target
+
+
+@pytest.mark.parametrize("output", ["gram", "coefficients", "projection"])
+def test_what_lies_in_the_span_is_rebuilt(output, blobs):
+    X, y, _ = blobs
+    parts = SemiNMFAlpha(6, output=output, map_iter=None, random_state=0).fit(X, y)
+    assert_allclose(np.linalg.norm(parts.components_, axis=1), 1)
+    H = np.random.default_rng(0).random((5, 6))
+    rows = H @ parts.components_
+    assert_allclose(parts.inverse_transform(parts.transform(rows)), rows, atol=1e-3)
+
+
+def test_hyperplanes_lie_in_the_span(blobs):
+    X, y, _ = blobs
+    kept = [SemiNMFAlpha(3, lam=lam, random_state=0).fit(X, y).margin_kept_ for lam in (0.0, 1e4)]
+    assert kept[1].mean() > kept[0].mean()
+
+
+def test_sparse_data_gives_what_dense_data_does(blobs):
+    X, y, _ = blobs
+    X = np.where(np.abs(X) > 3, X, 0)
+    ours = [
+        SemiNMFAlpha(3, init="random", max_iter=30, tol=0, random_state=0).fit(form(X), y)
+        for form in (np.asarray, sp.csr_array)
+    ]
+    assert_allclose(ours[0].components_, ours[1].components_, atol=1e-6)
+
+
+def test_a_classifier_of_an_embedding(blobs, tmp_path):
+    X, y, target = blobs
+    model = NMFAlphaClassifier(4, embedded="all", **LITTLE).fit(X, y)
+    assert model.score(X, target) > 0.95
+    save(model, tmp_path / "model")
+    assert_array_equal(load(tmp_path / "model").decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_classifier_of_words_and_an_embedding(form, blobs, tmp_path):
+    X, y, target = blobs
+    rng = np.random.default_rng(0)
+    words = rng.poisson(0.2, (150, 60)) + 0.0
+    words[np.arange(150), 20 * target + rng.integers(0, 20, 150)] += 2
+    both = form(np.hstack([words, X]))
+    model = NMFAlphaClassifier(4, embedded=8, **LITTLE).fit(both, y)
+    assert model.score(both, target) > 0.95
+    assert model.parts_.components_.shape == (4, 60)
+    assert model.embedding_parts_.components_.shape == (4, 8)
+    assert model.transform(both).shape == (150, 4)
+    save(model, tmp_path / "model")
+    assert_array_equal(
+        load(tmp_path / "model").decision_function(both), model.decision_function(both)
+    )
+
+
+def test_signs_are_refused_with_the_way_out(blobs):
+    X, y, _ = blobs
+    for model in (NMFAlpha(2), NMFAlphaClassifier(2), NMFAlphaClassifier(2, embedded=3)):
+        with pytest.raises(ValueError, match=r"embedded='all'.* or SemiNMFAlpha"):
+            model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"embedded": 9}, "more than the 8 columns"),
+        ({"embedded": -1}, "integer, 0 or larger"),
+        ({"embedded": "all", "pseudo": "svm"}, "need teachers"),
+        ({"embedded": "all", "prior": np.ones((1, 8))}, "prior needs data without"),
+        ({"embedded": "all", "init": "nndsvda"}, "init='nndsvda' is unknown"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changes, says, blobs):
+    X, y, _ = blobs
+    with pytest.raises(ValueError, match=says):
+        NMFAlphaClassifier(2, **LITTLE, **changes).fit(np.abs(X), y)

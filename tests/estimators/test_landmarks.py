@@ -1,0 +1,59 @@
+"""Kernels by landmarks: equal to scikit-learn's kernels, and what they are for."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.datasets import make_circles
+from sklearn.metrics.pairwise import chi2_kernel, rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from marginparts import Landmarks, NMFAlphaClassifier
+
+KERNELS = {"rbf": rbf_kernel, "chi2": chi2_kernel, "hellinger": rbf_kernel}
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).random((60, 5))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_features_are_kernels(kernel, form, X, monkeypatch):
+    monkeypatch.setattr("marginparts.estimators.landmarks._AT_ONCE", 50)  # blocks of a few rows
+    landmarks = Landmarks(kernel, n_landmarks=7, random_state=0).fit(form(X))
+    rows = np.sqrt(X / X.sum(axis=1, keepdims=True)) if kernel == "hellinger" else X
+    expected = KERNELS[kernel](rows, landmarks.landmarks_, gamma=landmarks.gamma_)
+    assert_allclose(landmarks.transform(form(X)), expected, atol=1e-12)
+
+
+def test_units_do_not_matter(X):
+    ours = [Landmarks(n_landmarks=7, random_state=0).fit_transform(c * X) for c in (1, 1024)]
+    assert_allclose(*ours)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("kernel", ["rbf", "chi2"])
+def test_every_check_passes(kernel):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check_estimator(Landmarks(kernel, n_landmarks=5, random_state=0), on_skip=None)
+
+
+def test_curved_classes_become_linear():
+    X, target = make_circles(200, noise=0.05, factor=0.5, random_state=0)
+    y = np.where(np.arange(200) < 40, target, -1)
+    model = make_pipeline(
+        Landmarks(n_landmarks=50, random_state=0),
+        NMFAlphaClassifier(10, max_iter=30, rehearse=False, random_state=0),
+    )
+    assert model.fit(X, y).score(X, target) > 0.97
+
+
+def test_negative_entries_need_the_rbf(X):
+    with pytest.raises(ValueError, match="Negative values in data passed to Landmarks"):
+        Landmarks("chi2").fit(-X)
