@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TransductiveSVM,
     )
     from marginparts.estimators.editing import edit_parts
+    from marginparts.labeling import Labeling
     from marginparts.matching import match_parts
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
     from marginparts.plots import (
@@ -53,6 +54,7 @@ _HOME = {
     "ConstrainedNMF": "estimators",
     "LabeledKFold": "partly_labeled",
     "LabeledOnly": "partly_labeled",
+    "Labeling": "labeling",
     "NMFAlpha": "estimators",
     "NMFAlphaCV": "estimators",
     "NMFAlphaClassifier": "estimators",
@@ -93,6 +95,7 @@ __all__ = [
     "ConstrainedNMF",
     "LabeledKFold",
     "LabeledOnly",
+    "Labeling",
     "NMFAlpha",
     "NMFAlphaCV",
     "NMFAlphaClassifier",

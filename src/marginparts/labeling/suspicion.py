@@ -1,0 +1,58 @@
+"""Labels that may be wrong: those that the others speak against.
+
+What is believed of a labeled sample while its own label is hidden is the evidence: the logarithm
+of the odds of the best other label against the one that was given.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marginparts._types import Array
+from marginparts.labeling.learning import HeldOut
+from marginparts.labels import Labels
+
+#: The least probability that is believed.
+_LEAST = 1e-6
+
+
+class Suspect(NamedTuple):
+    """A row whose label is doubted: how strongly, and the number of the label that others say."""
+
+    row: int
+    evidence: float
+    instead: int
+
+
+def suspects(held: HeldOut, labels: Labels) -> list[Suspect]:
+    """Return the labeled rows whose label is less probable than another, the worst first.
+
+    Where there are several labels, ``instead`` is the one that is given and should not be, or the
+    other way round.
+    """
+    evidence, instead = evidence_of(held.P, labels.codes[held.rows])
+    order = np.argsort(-evidence, kind="stable")
+    return [
+        Suspect(int(held.rows[k]), float(evidence[k]), int(instead[k]))
+        for k in order
+        if evidence[k] > 0
+    ]
+
+
+def evidence_of(P: Array, codes: NDArray[np.int64]) -> tuple[Array, NDArray[np.intp]]:
+    """Return the evidence (m,) against labels, and which label speaks against them."""
+    logs = np.log(np.clip(P, _LEAST, 1 - _LEAST))
+    if codes.ndim == 2:
+        odds = logs - np.log1p(-np.clip(P, _LEAST, 1 - _LEAST))
+        against = np.where(codes == 1, -odds, odds)
+        instead = against.argmax(axis=1)
+        return against[np.arange(len(P)), instead], instead
+    rows = np.arange(len(P))
+    given = logs[rows, codes]
+    others = logs.copy()
+    others[rows, codes] = -np.inf
+    instead = others.argmax(axis=1)
+    return others[rows, instead] - given, instead
