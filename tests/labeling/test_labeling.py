@@ -191,6 +191,15 @@ def test_it_learns_and_says_how_good_it_is():
     assert any(part["labels"] for part in labeling.parts())
 
 
+def test_a_label_with_a_single_sample_is_no_obstacle():
+    labeling = started()
+    for k in range(10):
+        labeling.answer(labeling.next()["id"], ["rare" if k == 3 else "common"])
+    labeling.learn()
+    assert labeling.status()["estimate"]["accuracy"] <= 1
+    assert len(labeling.next()["guesses"]) == 2
+
+
 def test_random_samples_are_a_prefix_of_an_order_that_names_alone_decide():
     labeling = started(40)
     drawn, order = labeling.drawn(), labeling._order

@@ -129,13 +129,22 @@ class Learner:
             answers = Answers.of(self.views, labels)
             own = expit(answers.values)
             return Opinion.learned([], []).probabilities(answers), own.std(axis=2).mean(axis=1)
-        said = all_values(self.views, labels, self._teachers())
+        said = self._said(labels)
         known = {name: hits.get(name, []) for name in said}
         P, shares, _ = weighed(said, known, sparse=self.views.sparse)
         votes = np.zeros_like(P)
         for name, values in said.items():
             votes[np.arange(len(P)), values.argmax(axis=1)] += shares[name]
         return P, 1 - votes.max(axis=1)
+
+    def _said(self, labels: Labels) -> dict[str, Array]:
+        """Return what the teachers say; of a single class, as a fold may leave it, all say that."""
+        present = np.unique(labels.codes[labels.labeled])
+        if len(present) > 1:
+            return all_values(self.views, labels, self._teachers())
+        values = np.full((len(labels.codes), len(labels.classes)), -np.inf, dtype=np.float32)
+        values[:, present] = 0
+        return dict.fromkeys(self._teachers(), values)
 
     def _teachers(self) -> list[str]:
         return [name for name in teachers_for(self.views) if name != _SLOW]
@@ -162,7 +171,7 @@ class Learner:
         self, labels: Labels, folds: list[NDArray[np.intp]]
     ) -> tuple[list[Array], dict[str, list[Array]]]:
         """Ask the teachers without each fold; they are weighed by the other folds."""
-        said = [all_values(self.views, labels.hide(fold), self._teachers()) for fold in folds]
+        said = [self._said(labels.hide(fold)) for fold in folds]
         hits: dict[str, list[Array]] = {
             name: [
                 values[name][fold].argmax(axis=1) == labels.codes[fold]

@@ -119,6 +119,8 @@ class Refit:
         self._signal, self._ended = Signal(), False
         self._thread: Thread | None = None
         self._seen = self._checked = -1
+        #: Counts what was published.
+        self.version = 0
 
     @property
     def busy(self) -> bool:
@@ -153,12 +155,13 @@ class Refit:
             if self._ended:
                 return
             try:
-                self.learn()
+                count = sum(1 for a in self.labeling.state.answers.values() if a.labels is not None)
+                self.learn(check=self._checked < 0 or abs(count - self._checked) >= _MORE)
             except Exception:  # the page goes on with what is known, and the log says why
                 _log.exception("Learning from the labels failed; labeling goes on.")
 
-    def learn(self) -> Insight:
-        """Learn from all answers: what to ask first, then how good it is."""
+    def learn(self, check: bool = True) -> Insight:
+        """Learn from all answers: what to ask first, then how good it is, maybe."""
         with self._one:
             labeling = self.labeling
             if self._learner is None:
@@ -168,10 +171,8 @@ class Refit:
                 answers = {row: a.labels or () for row, a in labeling.by_row().items()}
                 skipped = set(labeling.state.answers)
             self._learn(self._learner, answers, skipped)
-            count = len(answers)
-            due = abs(count - self._checked) >= _MORE or self._checked < 0
-            if self.insight.beliefs is not None and (due or self._thread is None):
-                self._checked = count
+            if check and self.insight.beliefs is not None:
+                self._checked = len(answers)
                 self._check(self._learner, answers)
         return self.insight
 
@@ -199,6 +200,7 @@ class Refit:
             n_labels=len(answers),
             inputs=learner.views.inputs,
         )
+        self.version += 1
         factors = learner.parts(labels if len(names) > 1 else None, last.factors)
         self.insight = replace(
             self.insight, factors=factors,
@@ -227,6 +229,7 @@ class Refit:
                 before = learner.understand(old, old_names, held.hits)
                 now = learner.understand(labels, names, held.hits)
                 what = progress.gain(before, now, len(answers), step, learner.several)
+        self.version += 1
         self.insight = replace(
             self.insight, held=held, suspicious=doubted, estimate=known, gain=what
         )

@@ -373,7 +373,8 @@ class Labeling:
         return sample in self.pool.rows and bool(mask[self.pool.rows[sample]])
 
     def _name(self, name: str) -> str:
-        clean = " ".join(str(name).split())
+        seen = str(name).encode("utf-8", "replace").decode()
+        clean = " ".join("".join(c if c.isprintable() else " " for c in seen).split())
         if not clean or len(clean) > _NAME:
             raise ValueError(f"The name of a label has 1 to {_NAME} characters.")
         if clean in self.state.forbidden:

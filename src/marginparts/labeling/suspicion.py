@@ -30,15 +30,25 @@ class Suspect(NamedTuple):
 def suspects(held: HeldOut, labels: Labels) -> list[Suspect]:
     """Return the labeled rows whose label is less probable than another, the worst first.
 
+    The other is at least as probable as it is, on average, for those that have it: a label that is
+    believed of nobody accuses nobody (Northcutt et al. 2021).
     Where there are several labels, ``instead`` is the one that is given and should not be, or the
     other way round.
     """
-    evidence, instead = evidence_of(held.P, labels.codes[held.rows])
+    codes = labels.codes[held.rows]
+    evidence, instead = evidence_of(held.P, codes)
     order = np.argsort(-evidence, kind="stable")
+    usual = np.full(len(labels.classes), 0.5)
+    if not labels.multilabel:
+        have = np.bincount(codes, minlength=len(usual))
+        sums = np.bincount(codes, held.P[np.arange(len(codes)), codes], minlength=len(usual))
+        usual = np.divide(sums, have, out=np.ones(len(usual)), where=have > 0)
+    firm = held.P[np.arange(len(codes)), instead] >= usual[instead]
+    firm |= labels.multilabel
     return [
         Suspect(int(held.rows[k]), float(evidence[k]), int(instead[k]))
         for k in order
-        if evidence[k] > 0
+        if evidence[k] > 0 and firm[k]
     ]
 
 
