@@ -163,15 +163,56 @@ def logistic(X: Any, labels: Any, rows: np.ndarray, seed: int) -> np.ndarray:
     return np.asarray(P[rows])
 
 
+def speed(table: Table, n_answers: int) -> None:
+    """Answer for 10,000 texts while it learns in its thread, and time what a person waits for."""
+    from marginparts.datasets import load_paper_data
+    from marginparts.weighting import l2_log
+
+    data = load_paper_data("news")
+    X, y = l2_log(data.X_train[:10_000]), data.y_train[:10_000]
+    labeling = Labeling(Pool.of(X), who="clock")
+    labels = names_of(y)
+    waits, learned = [], []
+    try:
+        version = -1
+        while labeling.refit.busy or labeling.refit.version == 0:
+            time.sleep(0.05)
+        for k in range(n_answers):
+            began = time.perf_counter()
+            sample = labeling.next()
+            assert sample is not None
+            waits.append(time.perf_counter() - began)
+            labeling.answer(sample["id"], labels[sample["row"] - 1])
+            waits.append(time.perf_counter() - began - waits[-1])
+            if k % STEP == STEP - 1 and k >= 10:
+                version, began = labeling.refit.version, time.perf_counter()
+                labeling.refit.wake(now=True)
+                while labeling.refit.version == version and time.perf_counter() - began < 60:
+                    time.sleep(0.01)
+                    asked = time.perf_counter()
+                    labeling.next()
+                    waits.append(time.perf_counter() - asked)
+                learned.append(time.perf_counter() - began)
+    finally:
+        labeling.close()
+    for what, seconds in (("next or answer", waits), ("new suggestions", learned)):
+        table.add(what=what, times=len(seconds), median=float(np.median(seconds)),
+                  longest=max(seconds))  # fmt: skip
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--data", nargs="*", default=COLLECTIONS)
     options.add_argument("--longest", type=int, default=ASKED, help="labels, to see when it stops")
     options.add_argument("--suspects", action="store_true")
+    options.add_argument("--speed", action="store_true")
     given = options.parse_args()
     seeds = range(1 if given.quick else given.seeds)
     names = given.data[:1] if given.quick else given.data
+    if given.speed:
+        table = Table("labeling_speed", ("what", "times", "median", "longest"), given.quick)
+        return speed(table, 20 if given.quick else 100)
     if given.suspects:
         table = Table("labeling_suspects", ("data", "seed", "method", "precision"), given.quick)
     else:

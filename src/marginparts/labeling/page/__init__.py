@@ -14,7 +14,8 @@ def rendered(title: str) -> tuple[bytes, str]:
     )
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
     )
     whole = page.replace("{{style}}", style).replace("{{script}}", script)
     return whole.replace("{{title}}", html.escape(title)).encode(), policy
