@@ -55,6 +55,7 @@ class Judge:
         self.labels, self.truth, self.n = names_of(y), truth, X.shape[0]
 
     def score(self, rows: np.ndarray) -> float:
+        """Return the accuracy, or the F-measure, with the labels of some rows."""
         answers = {int(row): self.labels[row] for row in rows}
         labels, names = labels_of(answers, self.learner.X.shape[0], self.learner.several)
         hits = self.learner.hidden(labels).hits
@@ -67,7 +68,9 @@ class Judge:
         return f_from_counts(hit, wrong)
 
 
-def simulate(X: Any, y: np.ndarray, rows: np.ndarray, n: int, advised: bool) -> tuple[list[int], int | None]:  # fmt: skip
+def simulate(
+    X: Any, y: np.ndarray, rows: np.ndarray, n: int, advised: bool
+) -> tuple[list[int], int | None]:
     """Return the rows that were asked about, in order, and the labels at which it said stop."""
     labels = names_of(y)
     pool = Pool.of(X[rows])
@@ -118,7 +121,7 @@ def suspicion(name: str, seed: int, table: Table) -> None:
     for row in flipped:
         given[row] = rng.choice(classes[classes != y[row]])
     learner = Learner.of(X, False)
-    labels, names = labels_of({int(r): (str(given[r]),) for r in rows}, X.shape[0], False)
+    labels, _ = labels_of({int(r): (str(given[r]),) for r in rows}, X.shape[0], False)
     held = learner.hidden(labels, seed)
     codes = labels.codes[held.rows]
     evidence, _ = evidence_of(held.P, codes)
@@ -212,7 +215,8 @@ def main() -> None:
     names = given.data[:1] if given.quick else given.data
     if given.speed:
         table = Table("labeling_speed", ("what", "times", "median", "longest"), given.quick)
-        return speed(table, 20 if given.quick else 100)
+        speed(table, 20 if given.quick else 100)
+        return
     if given.suspects:
         table = Table("labeling_suspects", ("data", "seed", "method", "precision"), given.quick)
     else:

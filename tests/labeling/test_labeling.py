@@ -253,10 +253,15 @@ def test_suspects_are_those_less_probable_than_another():
     assert [(s.row, s.instead) for s in suspects(held, labels)] == [(1, 0), (2, 1)]
 
 
-def test_batches_are_not_all_alike():
+def test_batches_are_doubtful_and_not_all_alike():
     Z = np.repeat(np.eye(3), 10, axis=0)
-    chosen = asking.unlike(np.arange(30) + 1.0, Z, np.ones(30, bool), 3)
-    assert sorted(chosen // 10) == [0, 1, 2]
+    everything = np.ones(30, bool), np.zeros(30, bool)
+    doubt = np.linspace(0.5, 1, 30)
+    chosen = asking.covering(doubt, np.ones(30), Z, everything, 3)
+    assert [k // 10 for k in chosen] == [2, 1, 0]
+    known = np.arange(30) == 25  # what is like a labeled row waits
+    chosen = asking.covering(doubt, np.ones(30), Z, (~known, known), 2)
+    assert [k // 10 for k in chosen] == [1, 0]
 
 
 def test_several_labels():

@@ -21,16 +21,14 @@ Mask = NDArray[np.bool_]
 #: One in so many is drawn at random.
 EVERY = 5
 
-#: Labels before which samples are chosen as at the beginning, and labels a class before which half
-#: of them are.
-_COLD, _HALF = 10, 3
+#: Labels before which samples are chosen by the parts.
+_COLD = 10
 
-#: The most candidates that are compared with each other, and how much likeness to a sample that
-#: was chosen counts.
-_CANDIDATES, _UNLIKE = 400, 1.0
+#: Candidates that are compared with each other, and rows, at most, whose doubt they may settle.
+_CANDIDATES, _OTHERS = 1000, 3000
 
-#: How much density counts beside doubt.
-_DENSITY = 0.5
+#: How much disagreement counts beside doubt.
+_APART = 0.5
 
 
 def random_order(ids: list[str], seed: int = 0) -> Rows:
@@ -70,47 +68,54 @@ def typical(parts: Array, density: Array, open_rows: Mask, labeled: Mask, n: int
     return np.array(chosen, dtype=np.intp)
 
 
-def doubtful(beliefs: Beliefs, density: Array, several: bool) -> Array:
-    """Return what a label of each row would teach (n,): doubt, disagreement, where it is dense."""
+def doubtful(beliefs: Beliefs, several: bool) -> Array:
+    """Return how much is in doubt of each row (n,): no label leads, or the teachers differ."""
     P = beliefs.P
     if several:
         doubt = (1 - 2 * np.abs(P - 0.5)).max(axis=1)
     else:
-        top = np.partition(P, -2, axis=1)[:, -2:] if P.shape[1] > 1 else np.hstack([0 * P, P])
+        top = np.partition(P, -2, axis=1)[:, -2:]
         doubt = 1 - (top[:, 1] - top[:, 0])
-    apart = beliefs.apart / max(float(beliefs.apart.max()), 1e-9)
-    return np.asarray((doubt + 0.5 * apart) * np.maximum(density, 1e-3) ** _DENSITY)
+    return np.asarray(doubt + _APART * beliefs.apart)
 
 
-def unlike(worth: Array, latent: Array, open_rows: Mask, n: int) -> Rows:
-    """Return the rows that are worth most, none much like those before it."""
+def covering(doubt: Array, density: Array, latent: Array, masks: tuple[Mask, Mask], n: int) -> Rows:
+    """Return the rows whose labels would settle most doubt, together: the best first.
+
+    A label settles the doubt of like rows, in proportion to the square of the cosine, as far as no
+    labeled row, and none that was chosen before, is more like them. So what is chosen is doubtful
+    itself, stands for many, and is unlike the rest.
+    """
+    open_rows, labeled = masks
+    every = max(1, len(doubt) // _OTHERS)  # some rows speak for all
+    others = np.arange(0, len(doubt), every)
+    Z = latent.astype(np.float32)
+
+    def likeness(rows: Rows) -> Array:
+        return np.asarray(np.maximum(Z[rows] @ Z[others].T, 0) ** 2)
+
     candidates = np.flatnonzero(open_rows)
-    best = candidates[np.argsort(-worth[candidates], kind="stable")[: max(_CANDIDATES, n)]]
-    left, Z = worth[best].astype(np.float64), latent[best]
-    like = np.zeros(len(best))
+    worth = (doubt * np.maximum(density, 1e-3))[candidates]
+    candidates = candidates[np.argsort(-worth, kind="stable")[: max(_CANDIDATES, n)]]
+    like, weights = likeness(candidates), doubt[others].astype(np.float32)
+    settled = np.zeros(len(others), dtype=np.float32)
+    if labeled.any():
+        settled = likeness(np.flatnonzero(labeled)).max(axis=0)
     chosen: list[int] = []
-    while len(chosen) < min(n, len(best)):
-        k = int((left * (1 - _UNLIKE * like)).argmax())
-        chosen.append(int(best[k]))
-        like = np.maximum(like, np.clip(Z @ Z[k], 0, 1))
-        left[k] = -np.inf
-        like[k] = 0.0
-    return np.array(chosen, dtype=np.intp)
+    for _ in range(min(n, len(candidates))):
+        gains = np.maximum(like - settled, 0) @ weights
+        gains[chosen] = -1
+        chosen.append(int(gains.argmax()))
+        settled = np.maximum(settled, like[chosen[-1]])
+    return np.asarray(candidates[chosen], dtype=np.intp)
 
 
 def to_ask(
     beliefs: Beliefs | None, parts: Array, density: Array, latent: Array, masks: tuple[Mask, Mask],
-    several: bool, n: int = 40,
+    several: bool, n: int = 30,
 ) -> Rows:  # fmt: skip
     """Return the next rows to ask about, the best first; masks say what is open and known."""
     open_rows, labeled = masks
-    first = typical(parts, density, open_rows, labeled, n)
-    count = int(labeled.sum())
-    if beliefs is None or count < _COLD:
-        return first
-    chosen = unlike(doubtful(beliefs, density, several), latent, open_rows, n)
-    if count < _HALF * len(beliefs.names):
-        both = np.array([each for pair in zip(first, chosen, strict=False) for each in pair])
-        _, where = np.unique(both, return_index=True)
-        return both[np.sort(where)]
-    return chosen
+    if beliefs is None or int(labeled.sum()) < _COLD:
+        return typical(parts, density, open_rows, labeled, n)
+    return covering(doubtful(beliefs, several), density, latent, masks, n)

@@ -8,6 +8,7 @@ neighbors) and the parts. With each batch of labels the teachers learn anew, a s
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,8 +28,8 @@ from marginparts.teaching.values import all_values, teachers_for
 from marginparts.teaching.views import Views, views_of
 from marginparts.weighting import usual_weights
 
-#: The teacher that is left out: it is the slowest, and seldom says what least squares do not.
-_SLOW = "logistic"
+#: Teachers that are left out: they are slow, and with few labels add little to the others.
+_SLOW = ("logistic", "naive Bayes")
 
 #: Parts that are shown, iterations of the first fit and of each that goes on from it, lam of these.
 _PARTS, _FIRST, _MORE, _LAM = 32, 30, 5, 1.0
@@ -147,19 +148,27 @@ class Learner:
         return dict.fromkeys(self._teachers(), values)
 
     def _teachers(self) -> list[str]:
-        return [name for name in teachers_for(self.views) if name != _SLOW]
+        return [name for name in teachers_for(self.views) if name not in _SLOW]
 
-    def hidden(self, labels: Labels, seed: int = 0) -> HeldOut:
-        """Hide the labels of each fold in turn, and say what is believed of them."""
+    def hidden(
+        self, labels: Labels, seed: int = 0, between: Callable[[], object] = lambda: None
+    ) -> HeldOut:
+        """Hide the labels of each fold in turn, and say what is believed of them.
+
+        Between the folds, whatever is more urgent is called.
+        """
         rows = np.flatnonzero(labels.labeled)
         order = np.random.default_rng(seed).permutation(rows)
         folds = [order[k :: min(_FOLDS, len(rows))] for k in range(min(_FOLDS, len(rows)))]
         with thread_pools().limit(limits=1, user_api="blas"):
             if self.several:
-                some = [self._believed(labels.hide(fold), {})[0][fold] for fold in folds]
+                some = []
+                for fold in folds:
+                    some.append(self._believed(labels.hide(fold), {})[0][fold])
+                    between()
                 hits: dict[str, list[Array]] = {}
             else:
-                some, hits = self._taught(labels, folds)
+                some, hits = self._taught(labels, folds, between)
         at, P = np.concatenate(folds), np.concatenate(some)
         where = np.argsort(at)
         at, P = at[where], P[where]
@@ -168,10 +177,13 @@ class Learner:
         return HeldOut(at, P, np.asarray(right), hits)
 
     def _taught(
-        self, labels: Labels, folds: list[NDArray[np.intp]]
+        self, labels: Labels, folds: list[NDArray[np.intp]], between: Callable[[], object]
     ) -> tuple[list[Array], dict[str, list[Array]]]:
         """Ask the teachers without each fold; they are weighed by the other folds."""
-        said = [self._said(labels.hide(fold)) for fold in folds]
+        said = []
+        for fold in folds:
+            said.append(self._said(labels.hide(fold)))
+            between()
         hits: dict[str, list[Array]] = {
             name: [
                 values[name][fold].argmax(axis=1) == labels.codes[fold]

@@ -163,18 +163,30 @@ class Refit:
     def learn(self, check: bool = True) -> Insight:
         """Learn from all answers: what to ask first, then how good it is, maybe."""
         with self._one:
-            labeling = self.labeling
             if self._learner is None:
-                self._learner = Learner.of(labeling.pool.X, labeling.several)
-            with labeling._lock:
-                self._seen = len(labeling.journal.events)
-                answers = {row: a.labels or () for row, a in labeling.by_row().items()}
-                skipped = set(labeling.state.answers)
-            self._learn(self._learner, answers, skipped)
+                pool = self.labeling.pool
+                self._learner = Learner.of(pool.X, self.labeling.several)
+            answers = self._learn_all(self._learner)
             if check and self.insight.beliefs is not None:
                 self._checked = len(answers)
                 self._check(self._learner, answers)
         return self.insight
+
+    def _learn_all(self, learner: Learner) -> dict[int, tuple[str, ...]]:
+        """Learn from the answers that there are, and return them."""
+        labeling = self.labeling
+        with labeling._lock:
+            self._seen = len(labeling.journal.events)
+            answers = {row: a.labels or () for row, a in labeling.by_row().items()}
+            told = set(labeling.state.answers)
+        self._learn(learner, answers, told)
+        return answers
+
+    def _urgent(self) -> None:
+        """Learn anew while it checks, if there were answers: suggestions come first."""
+        if self._signal.is_set() and not self._ended and self._learner is not None:
+            self._signal.clear()
+            self._learn_all(self._learner)
 
     def _learn(self, learner: Learner, answers: dict[int, tuple[str, ...]], told: set[str]) -> None:
         """Publish beliefs and what to ask next, then the parts."""
@@ -213,7 +225,7 @@ class Refit:
         labels, names = labels_of(answers, n, learner.several)
         if int(labels.labeled.sum()) < 4:
             return
-        held = learner.hidden(labels)
+        held = learner.hidden(labels, between=self._urgent)
         with labeling._lock:
             drawn = labeling.drawn()
         known = progress.estimate(held, drawn)
@@ -227,6 +239,7 @@ class Refit:
             old, old_names = labels_of(fewer, n, learner.several)
             if len(old_names) > 1 and self.insight.beliefs is not None:
                 before = learner.understand(old, old_names, held.hits)
+                self._urgent()
                 now = learner.understand(labels, names, held.hits)
                 what = progress.gain(before, now, len(answers), step, learner.several)
         self.version += 1
