@@ -85,11 +85,43 @@ def fit(
             class_weight="balanced" if class_weight == "balanced" else None, checkpoint=checkpoint,
             weight=weight, prior=prior, strength=strength,
         )  # fmt: skip
-        kept = checkpoint is not None
+        kept, before = checkpoint is not None, _before(model_path)
         model, interrupted = _watched(asked, file.name, kept=kept, quiet=quiet or as_json)
         save(model, model_path)
     _tell(model, model_path, as_json=as_json, quiet=quiet)
+    if before is not None and not as_json and (sentence := changed_mind(before, model)):
+        console.show(sentence, quiet=quiet)
     _end(checkpoint, model_path, interrupted)
+
+
+def _before(path: Path) -> Model | None:
+    """Return the model that is about to be replaced, if it is one."""
+    from marginparts.app.model import Model
+    from marginparts.app.model_file import load
+
+    try:
+        found = load(path) if path.exists() else None
+    except FileProblemError:
+        return None
+    return found if isinstance(found, Model) else None
+
+
+def changed_mind(before: Model, now: Model) -> str | None:
+    """Say what was chosen otherwise than in the model that is replaced, if anything was."""
+    pairs = {
+        "parts": (before.n_parts, now.n_parts),
+        "lam": (before.classifier.lam_, now.classifier.lam_),
+        "C": (before.classifier.C_, now.classifier.C_),
+    }
+    changes = [
+        f"{name} {new:g} and not {old:g}" for name, (old, new) in pairs.items() if old != new
+    ]
+    if not changes:
+        return None
+    return (
+        f"It chose otherwise than in the model that it replaces: {', '.join(changes)}; scores of "
+        "the two differ for that reason too."
+    )
 
 
 def _end(checkpoint: Path | None, model_path: Path, interrupted: int | None) -> None:
