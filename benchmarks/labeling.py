@@ -7,24 +7,33 @@ their labels. After 100 asked labels the teachers' accuracy on the test rows is 
 after 100 and 150 labels drawn at random, by the same code. `--suspects` flips 5 % of 300 random
 labels and counts how many of the first n suspects, n the number of flipped ones, are right: ours,
 and cleanlab's by the same hidden probabilities and by those of a logistic regression on tf-idf
-(`pip install cleanlab`). Several labels a row are scored by the F-measure, as everywhere.
+(`pip install cleanlab`). `--speed` times what a person waits for, `--kills 50` kills an annotator
+at random moments and looks for what it was told is kept. Several labels a row are scored by the F-measure, as everywhere.
 """
 
 from __future__ import annotations
 
+import csv
+import signal
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from common import parser
+from marginparts.datasets import load_docstrings
 from marginparts.experiments.few_labels.collections import load_collection, prepared_rows
 from marginparts.labeling import Labeling, Pool
+from marginparts.labeling.journal import Journal
 from marginparts.labeling.learning import Learner, labels_of
 from marginparts.labeling.suspicion import evidence_of
 from marginparts.scores import f_from_counts
-from records import Table
+from records import RESULTS, Table
 
 COLLECTIONS = (
     "docstrings", "sms_spam", "webkb", "ohsumed", "yahoo_arts", "usps", "fsdd",
@@ -203,6 +212,45 @@ def speed(table: Table, n_answers: int) -> None:
                   longest=max(seconds))  # fmt: skip
 
 
+def annotate(file: str) -> None:
+    """Answer as fast as it can until it is killed; name each answer that was confirmed."""
+    labeling = Labeling(file, text="text", who="hasty")
+    while sample := labeling.next():
+        labeling.answer(sample["id"], [f"label {len(sample['text']) % 5}"])
+        print(sample["id"], flush=True)
+        time.sleep(0.01)
+
+
+def kills(times: int, log: Path) -> None:
+    """Kill an annotator at random moments, and look for what it was told is kept."""
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as folder, log.open("w") as told:
+        file, heard = Path(folder, "docs.csv"), Path(folder, "heard.txt")
+        with file.open("w", newline="") as target:
+            csv.writer(target).writerows([["text"], *([d] for d in load_docstrings().documents)])
+        confirmed: set[str] = set()
+        for k in range(times):
+            with heard.open("a") as out:
+                child = subprocess.Popen([sys.executable, __file__, "--annotate", file], stdout=out)
+                wait = float(rng.uniform(2, 12))
+                time.sleep(wait)
+                child.send_signal(signal.SIGKILL)
+                child.wait()
+            *whole, _ = heard.read_text().split("\n")  # the last may be cut short
+            confirmed = set(whole)
+            journal = Journal(f"{file}.labels.jsonl")
+            kept = {event.get("sample") for event in journal.events}
+            told.write(
+                f"kill {k + 1} after {wait:.2f} s: {len(confirmed)} answers confirmed so far, "
+                f"{len(confirmed - kept)} of them lost, {journal.damaged} lines cut short\n"
+            )
+            told.flush()
+            assert confirmed <= kept
+        labeling = Labeling(file, text="text", background=False)
+        lost = confirmed - set(labeling.state.answers)
+        told.write(f"{times} kills, {len(confirmed)} answers confirmed, {len(lost)} lost\n")
+
+
 def main() -> None:
     options = parser(__doc__)
     options.add_argument("--seeds", type=int, default=3)
@@ -210,9 +258,17 @@ def main() -> None:
     options.add_argument("--longest", type=int, default=ASKED, help="labels, to see when it stops")
     options.add_argument("--suspects", action="store_true")
     options.add_argument("--speed", action="store_true")
+    options.add_argument("--kills", type=int, help="kill an annotator so often")
+    options.add_argument("--annotate", metavar="FILE", help="be that annotator")
     given = options.parse_args()
     seeds = range(1 if given.quick else given.seeds)
     names = given.data[:1] if given.quick else given.data
+    if given.annotate:
+        annotate(given.annotate)
+        return
+    if given.kills:
+        kills(given.kills, RESULTS / "labeling_kills.txt")
+        return
     if given.speed:
         table = Table("labeling_speed", ("what", "times", "median", "longest"), given.quick)
         speed(table, 20 if given.quick else 100)

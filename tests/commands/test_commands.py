@@ -925,7 +925,7 @@ def test_predictions_for_the_file_of_the_fit_do_not_flatter(fitted, tmp_path):
     assert "against these" not in said
     told = json.loads(run("predict", model, table, "--out", tmp_path / "b.csv", "--json").stdout)
     assert told["agreement"] is None
-    rated = load(model).card.rated
+    rated = marginparts.load(model).card.rated
     assert told["hidden_labels"] == (rated[0]._asdict() if rated else None)
     assert ("hidden from it" in said) == bool(rated)
     other = tmp_path / "other.csv"
