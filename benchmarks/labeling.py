@@ -8,7 +8,8 @@ after 100 and 150 labels drawn at random, by the same code. `--suspects` flips 5
 labels and counts how many of the first n suspects, n the number of flipped ones, are right: ours,
 and cleanlab's by the same hidden probabilities and by those of a logistic regression on tf-idf
 (`pip install cleanlab`). `--speed` times what a person waits for, `--kills 50` kills an annotator
-at random moments and looks for what it was told is kept. Several labels a row are scored by the F-measure, as everywhere.
+at random moments and looks for what it was told is kept. Several labels a row are scored by the
+F-measure, as everywhere.
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ def annotate(file: str) -> None:
     while sample := labeling.next():
         labeling.answer(sample["id"], [f"label {len(sample['text']) % 5}"])
         print(sample["id"], flush=True)
-        time.sleep(0.01)
+        time.sleep(0.1)
 
 
 def kills(times: int, log: Path) -> None:

@@ -25,7 +25,7 @@ EVERY = 5
 _COLD = 10
 
 #: Candidates that are compared with each other, and rows, at most, whose doubt they may settle.
-_CANDIDATES, _OTHERS = 1000, 3000
+_CANDIDATES, _OTHERS = 3000, 3000
 
 #: How much disagreement counts beside doubt.
 _APART = 0.5

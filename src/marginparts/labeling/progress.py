@@ -13,11 +13,11 @@ from marginparts.labeling.learning import Beliefs, HeldOut
 STEP = 20
 
 #: Below so many labels, and so many of them drawn at random, nothing is advised.
-_ENOUGH, _RANDOM = 40, 8
+_ENOUGH, _RANDOM = 60, 10
 
 #: Stop when a step is expected to bring less than this, and the last changed the guesses for less
 #: than this share of the samples.
-_LITTLE, _CHANGED = 0.005, 0.04
+_LITTLE, _CHANGED = 0.004, 0.03
 
 
 class Estimate(NamedTuple):

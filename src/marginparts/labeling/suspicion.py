@@ -15,6 +15,9 @@ from marginparts._types import Array
 from marginparts.labeling.learning import HeldOut
 from marginparts.labels import Labels
 
+#: So many samples are a few, and this is all but sure.
+_FEW, _SURE = 3, 0.8
+
 #: The least probability that is believed.
 _LEAST = 1e-6
 
@@ -31,20 +34,23 @@ def suspects(held: HeldOut, labels: Labels) -> list[Suspect]:
     """Return the labeled rows whose label is less probable than another, the worst first.
 
     The other is at least as probable as it is, on average, for those that have it: a label that is
-    believed of nobody accuses nobody (Northcutt et al. 2021).
+    believed of nobody accuses nobody (Northcutt et al. 2021). Where a label has but a few samples,
+    little speaks for it while one of them is hidden, so the other must be all but sure.
     Where there are several labels, ``instead`` is the one that is given and should not be, or the
     other way round.
     """
     codes = labels.codes[held.rows]
     evidence, instead = evidence_of(held.P, codes)
     order = np.argsort(-evidence, kind="stable")
-    usual = np.full(len(labels.classes), 0.5)
+    firm = np.ones(len(codes), dtype=bool)
     if not labels.multilabel:
-        have = np.bincount(codes, minlength=len(usual))
-        sums = np.bincount(codes, held.P[np.arange(len(codes)), codes], minlength=len(usual))
-        usual = np.divide(sums, have, out=np.ones(len(usual)), where=have > 0)
-    firm = held.P[np.arange(len(codes)), instead] >= usual[instead]
-    firm |= labels.multilabel
+        c = len(labels.classes)
+        have = np.bincount(codes, minlength=c)
+        sums = np.bincount(codes, held.P[np.arange(len(codes)), codes], minlength=c)
+        usual = np.divide(sums, have, out=np.ones(c), where=have > 0)
+        seldom = have[codes] < _FEW
+        usual = np.where(seldom, np.maximum(usual[instead], _SURE), usual[instead])
+        firm = held.P[np.arange(len(codes)), instead] >= usual
     return [
         Suspect(int(held.rows[k]), float(evidence[k]), int(instead[k]))
         for k in order
