@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from marginparts import Labeling
+from marginparts import Labeling, load
 from marginparts.labeling import asking
+from marginparts.labeling.finish import Finish
 from marginparts.labeling.learning import HeldOut, labels_of
 from marginparts.labeling.progress import Estimate, Gain, advice, estimate
 from marginparts.labeling.suspicion import suspects
@@ -344,3 +345,28 @@ def test_learning_in_a_thread_publishes_and_ends():
     finally:
         labeling.close()
     assert labeling.refit._thread is None
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("several", [False, True])
+def test_the_end_is_a_model_a_page_and_a_table(tmp_path, monkeypatch, several):
+    monkeypatch.setattr("marginparts.app.evaluation._FEW_LABELS", 0)  # no other rivals: quicker
+    labeling = started(40, several=several, journal=tmp_path / "docs.csv.labels.jsonl")
+    finish = Finish(labeling)
+    assert not finish.made
+    finish.begin()
+    finish.begin()  # once is enough
+    for _ in range(600):
+        if not finish.status()["stage"]:
+            break
+        assert labeling.next() is not None  # nobody waits meanwhile
+        time.sleep(0.1)
+    assert finish.status()["problem"] == ""
+    assert "hidden labels" in finish.status()["sentence"]
+    model = load(finish.model)
+    found = model.predict(TEXTS)
+    if several:
+        found = [labels[0] if labels else "" for labels in found]
+    assert np.mean([label == TRUTH[text] for label, text in zip(found, TEXTS, strict=True)]) > 0.9
+    assert b"<!doctype html>" in finish.page_bytes()
+    assert finish.table.exists()

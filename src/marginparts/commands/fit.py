@@ -88,9 +88,7 @@ def fit(
         kept, before = checkpoint is not None, _before(model_path)
         model, interrupted = _watched(asked, file.name, kept=kept, quiet=quiet or as_json)
         save(model, model_path)
-    _tell(model, model_path, as_json=as_json, quiet=quiet)
-    if before is not None and not as_json and (sentence := changed_mind(before, model)):
-        console.show(sentence, quiet=quiet)
+    _tell(model, model_path, before, as_json=as_json, quiet=quiet)
     _end(checkpoint, model_path, interrupted)
 
 
@@ -245,7 +243,7 @@ def _watched(
     return model, interruption.heard
 
 
-def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
+def _tell(model: Model, path: Path, before: Model | None, *, as_json: bool, quiet: bool) -> None:
     """Say what was fitted and how good it is."""
     from marginparts.app.report import headline_sentence
 
@@ -269,7 +267,8 @@ def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
         f"{headline_sentence(model)}",
         quiet=quiet,
     )
-    for note in notes(model):
+    told = None if before is None else changed_mind(before, model)
+    for note in (*notes(model), *filter(None, [told])):
         console.show(note, quiet=quiet)
     console.show(f"Written to {path}", quiet=quiet)
     if sys.stdout.isatty():
