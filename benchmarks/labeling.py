@@ -134,7 +134,7 @@ def suspicion(name: str, seed: int, table: Table) -> None:
     labels, _ = labels_of({int(r): (str(given[r]),) for r in rows}, X.shape[0], False)
     held = learner.hidden(labels, seed)
     codes = labels.codes[held.rows]
-    evidence, _ = evidence_of(held.P, codes)
+    evidence, _ = evidence_of(held.even, codes)
     wrong = np.isin(held.rows, flipped)
     found = {"ours": precision(-evidence, wrong)}
     try:
@@ -142,7 +142,7 @@ def suspicion(name: str, seed: int, table: Table) -> None:
     except ImportError:
         print("cleanlab is not installed")
     else:
-        P = np.asarray(held.P, dtype=np.float64)
+        P = np.asarray(held.even, dtype=np.float64)
         P /= P.sum(axis=1, keepdims=True)
         for method in ("self_confidence", "normalized_margin"):
             quality = get_label_quality_scores(codes, P, method=method)

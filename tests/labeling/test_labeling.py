@@ -214,7 +214,8 @@ def test_random_samples_are_a_prefix_of_an_order_that_names_alone_decide():
 
 
 def test_the_estimate_is_that_of_the_random_ones_alone():
-    held = HeldOut(np.array([1, 3, 5, 7]), np.ones((4, 2)), np.array([True, False, True, True]), {})
+    P = np.ones((4, 2))
+    held = HeldOut(np.array([1, 3, 5, 7]), P, np.array([True, False, True, True]), {}, P)
     drawn = np.isin(np.arange(8), [1, 3])
     assert estimate(held, drawn)[::2] == (0.5, 2)
     assert estimate(held, np.zeros(8, bool)) is None
@@ -250,9 +251,9 @@ def test_flipped_labels_are_suspected_first():
 def test_suspects_are_those_less_probable_than_another():
     labels, _ = labels_of({0: ("a",), 1: ("b",), 2: ("a",)}, 3, several=False)
     P = np.array([[0.9, 0.1], [0.85, 0.15], [0.15, 0.85]])
-    held = HeldOut(np.arange(3), P, np.ones(3, bool), {})
+    held = HeldOut(np.arange(3), P, np.ones(3, bool), {}, P)
     assert [(s.row, s.instead) for s in suspects(held, labels)] == [(1, 0), (2, 1)]
-    doubtful = held._replace(P=np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]))
+    doubtful = held._replace(even=np.array([[0.9, 0.1], [0.7, 0.3], [0.4, 0.6]]))
     assert suspects(doubtful, labels) == []  # too few samples to say so
 
 

@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 
 from marginparts._types import Array, Data
 from marginparts.estimators import NMFAlpha
 from marginparts.labels import UNKNOWN, Labels
 from marginparts.solve.start import thread_pools
 from marginparts.svm.head import Head, fit_head
-from marginparts.teaching.lesson import weighed
+from marginparts.teaching.lesson import confident, weighed
 from marginparts.teaching.several import Answers, Opinion
 from marginparts.teaching.values import all_values, teachers_for
 from marginparts.teaching.views import Views, views_of
@@ -68,12 +68,15 @@ class HeldOut(NamedTuple):
 
     ``rows`` (m,) are the samples, ``P`` (m, c) the probabilities, ``right`` (m,) whether the most
     probable is the label that was given; ``hits`` where each teacher was right, fold by fold.
+    ``even`` (m, c) are the probabilities if all teachers count alike: the best of them learn from
+    all samples, and are the first to be taken in by wrong labels.
     """
 
     rows: NDArray[np.intp]
     P: Array
     right: NDArray[np.bool_]
     hits: dict[str, list[Array]]
+    even: Array
 
 
 def labels_of(
@@ -164,22 +167,24 @@ class Learner:
             if self.several:
                 some = []
                 for fold in folds:
-                    some.append(self._believed(labels.hide(fold), {})[0][fold])
+                    P = self._believed(labels.hide(fold), {})[0][fold]
+                    some.append((P, P))
                     between()
                 hits: dict[str, list[Array]] = {}
             else:
                 some, hits = self._taught(labels, folds, between)
-        at, P = np.concatenate(folds), np.concatenate(some)
+        at = np.concatenate(folds)
         where = np.argsort(at)
-        at, P = at[where], P[where]
+        at = at[where]
+        P, even = (np.concatenate(each)[where] for each in zip(*some, strict=True))
         codes = labels.codes[at]
         right = ((P >= 0.5) == (codes == 1)).all(axis=1) if self.several else P.argmax(1) == codes
-        return HeldOut(at, P, np.asarray(right), hits)
+        return HeldOut(at, P, np.asarray(right), hits, even)
 
     def _taught(
         self, labels: Labels, folds: list[NDArray[np.intp]], between: Callable[[], object]
-    ) -> tuple[list[Array], dict[str, list[Array]]]:
-        """Ask the teachers without each fold; they are weighed by the other folds."""
+    ) -> tuple[list[tuple[Array, Array]], dict[str, list[Array]]]:
+        """Ask the teachers without each fold; they are weighed by the other folds, or alike."""
         said = []
         for fold in folds:
             said.append(self._said(labels.hide(fold)))
@@ -194,8 +199,11 @@ class Learner:
         found = []
         for k, (values, fold) in enumerate(zip(said, folds, strict=True)):
             others = {name: own[:k] + own[k + 1 :] for name, own in hits.items()}
-            P, _, _ = weighed(values, others, sparse=self.views.sparse)
-            found.append(P[fold])
+            P, _, merit = weighed(values, others, sparse=self.views.sparse)
+            each = [
+                np.log(confident(own, merit[name])[fold] + 1e-4) for name, own in values.items()
+            ]
+            found.append((P[fold], softmax(np.mean(each, axis=0), axis=1)))
         return found, hits
 
     def parts(self, labels: Labels | None, last: tuple[Array, Array] | None) -> tuple[Array, Array]:

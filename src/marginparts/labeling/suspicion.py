@@ -40,17 +40,17 @@ def suspects(held: HeldOut, labels: Labels) -> list[Suspect]:
     other way round.
     """
     codes = labels.codes[held.rows]
-    evidence, instead = evidence_of(held.P, codes)
+    evidence, instead = evidence_of(held.even, codes)
     order = np.argsort(-evidence, kind="stable")
     firm = np.ones(len(codes), dtype=bool)
     if not labels.multilabel:
         c = len(labels.classes)
         have = np.bincount(codes, minlength=c)
-        sums = np.bincount(codes, held.P[np.arange(len(codes)), codes], minlength=c)
+        sums = np.bincount(codes, held.even[np.arange(len(codes)), codes], minlength=c)
         usual = np.divide(sums, have, out=np.ones(c), where=have > 0)
         seldom = have[codes] < _FEW
         usual = np.where(seldom, np.maximum(usual[instead], _SURE), usual[instead])
-        firm = held.P[np.arange(len(codes)), instead] >= usual
+        firm = held.even[np.arange(len(codes)), instead] >= usual
     return [
         Suspect(int(held.rows[k]), float(evidence[k]), int(instead[k]))
         for k in order
