@@ -978,3 +978,11 @@ def test_a_fit_says_when_it_chose_otherwise(fitted, tmp_path):
     assert "otherwise" not in run(*how).stdout
     assert "otherwise" not in run(*how).stdout
     assert "lam 3 and not" in " ".join(run(*how, "--lam", "3").stdout.split())
+
+
+def test_label_refuses_what_it_cannot_show(fitted, tmp_path):
+    table, _ = fitted
+    assert "--text" in refused("label", table)
+    assert "no column" in refused("label", table, "--text", "nothing")
+    assert "There is no file" in refused("label", tmp_path / "nothing.csv", "--text", "body")
+    assert not list(table.parent.glob("*.labels.*"))

@@ -61,6 +61,16 @@ def test_tabs_are_shown_different_samples():
     assert labeling.next("one")["id"] != labeling.next("two")["id"]
 
 
+def test_what_a_closed_tab_was_shown_is_asked_in_the_end():
+    labeling = started()
+    labeling.next("closed")
+    count = 0
+    while sample := labeling.next("open"):
+        labeling.answer(sample["id"], ["cat"], tab="open")
+        count += 1
+    assert count == len(TEXTS)
+
+
 def test_all_samples_are_asked_once_and_then_none():
     labeling = started()
     seen = []
@@ -371,3 +381,26 @@ def test_the_end_is_a_model_a_page_and_a_table(tmp_path, monkeypatch, several):
     assert np.mean([label == TRUTH[text] for label, text in zip(found, TEXTS, strict=True)]) > 0.9
     assert b"<!doctype html>" in finish.page_bytes()
     assert finish.table.exists()
+
+
+def test_images(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(0)
+    for kind in ("left", "unlabeled"):
+        (tmp_path / "photos" / kind).mkdir(parents=True)
+    for k in range(24):
+        pixels = rng.integers(0, 40, (8, 8))
+        pixels[:, :4] += 200 * (k % 2)
+        pixels[:, 4:] += 200 * (1 - k % 2)
+        folder = tmp_path / "photos" / ("left" if k in (1, 3) else "unlabeled")
+        image.fromarray(pixels.astype(np.uint8)).save(folder / f"{k}.png")
+    labeling = Labeling(tmp_path / "photos", background=False)
+    assert labeling.journal.path == tmp_path / "photos.labels.jsonl"
+    for _ in range(8):
+        sample = labeling.next()
+        assert sample["image_shape"] == (8, 8)
+        odd = int(dict(sample["beside"])["file"].split("/")[1].removesuffix(".png")) % 2
+        labeling.answer(sample["id"], ["left" if odd else "right"])
+    labeling.learn()
+    assert labeling.status()["labels"].keys() == {"left", "right"}
+    assert all("image" in part for part in labeling.parts())

@@ -16,8 +16,8 @@ STEP = 20
 _ENOUGH, _RANDOM = 60, 10
 
 #: Stop when a step is expected to bring less than this, and the last changed the guesses for less
-#: than this share of the samples.
-_LITTLE, _CHANGED = 0.004, 0.03
+#: than this share of the samples; and less than these shares of what is still wrong.
+_LITTLE, _CHANGED, _OF_WRONG = 0.004, 0.03, (0.06, 0.3)
 
 
 class Estimate(NamedTuple):
@@ -93,7 +93,9 @@ def advice(
     if rare:
         some = ", ".join(rare[:4]) + (", ..." if len(rare) > 4 else "")
         reasons.append(f"Labels with fewer than three examples are learned badly: {some}.")
-    if what.ahead < _LITTLE and what.changed < _CHANGED:
+    wrong = max(1 - known.accuracy, known.error)
+    little, changed = min(_LITTLE, _OF_WRONG[0] * wrong), min(_CHANGED, _OF_WRONG[1] * wrong)
+    if what.ahead < little and what.changed < changed:
         return Advice(True, "You can stop: more labels would bring little.", reasons)
     return Advice(False, "Go on: more labels still help.", reasons)
 

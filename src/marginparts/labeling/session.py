@@ -362,6 +362,9 @@ class Labeling:
         ]
         random = self.state.asked % asking.EVERY == asking.EVERY - 1 or not free[0]
         row = next(iter(free[1] if random else free[0]), None)
+        if row is None and taken:  # a tab that was closed holds the last ones
+            self._shown.clear()
+            return self._chosen(tab)
         return (None if row is None else int(row)), random
 
     def _row(self, sample: str) -> int:
