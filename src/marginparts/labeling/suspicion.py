@@ -1,7 +1,7 @@
 """Labels that may be wrong: those that the others speak against.
 
-What is believed of a labeled sample while its own label is hidden is the evidence: the logarithm
-of the odds of the best other label against the one that was given.
+What is believed of a labeled sample while its own label is hidden is the evidence: how improbable
+the label is that was given.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def suspects(held: HeldOut, labels: Labels) -> list[Suspect]:
     codes = labels.codes[held.rows]
     evidence, instead = evidence_of(held.even, codes)
     order = np.argsort(-evidence, kind="stable")
-    firm = np.ones(len(codes), dtype=bool)
+    firm = evidence > np.log(2)
     if not labels.multilabel:
         c = len(labels.classes)
         have = np.bincount(codes, minlength=c)
@@ -50,25 +50,25 @@ def suspects(held: HeldOut, labels: Labels) -> list[Suspect]:
         usual = np.divide(sums, have, out=np.ones(c), where=have > 0)
         seldom = have[codes] < _FEW
         usual = np.where(seldom, np.maximum(usual[instead], _SURE), usual[instead])
-        firm = held.even[np.arange(len(codes)), instead] >= usual
+        other = held.even[np.arange(len(codes)), instead]
+        firm = (other >= usual) & (other > np.exp(-evidence))
     return [
-        Suspect(int(held.rows[k]), float(evidence[k]), int(instead[k]))
-        for k in order
-        if evidence[k] > 0 and firm[k]
+        Suspect(int(held.rows[k]), float(evidence[k]), int(instead[k])) for k in order if firm[k]
     ]
 
 
 def evidence_of(P: Array, codes: NDArray[np.int64]) -> tuple[Array, NDArray[np.intp]]:
-    """Return the evidence (m,) against labels, and which label speaks against them."""
-    logs = np.log(np.clip(P, _LEAST, 1 - _LEAST))
-    if codes.ndim == 2:
-        odds = logs - np.log1p(-np.clip(P, _LEAST, 1 - _LEAST))
-        against = np.where(codes == 1, -odds, odds)
-        instead = against.argmax(axis=1)
-        return against[np.arange(len(P)), instead], instead
+    """Return how improbable labels are (m,), and which label is more probable, if one is.
+
+    Minus the logarithm of the probability of the label that was given: cleanlab's order, too. Of
+    several labels the most improbable one, given or not given, counts.
+    """
+    P = np.clip(P, _LEAST, 1 - _LEAST)
     rows = np.arange(len(P))
-    given = logs[rows, codes]
-    others = logs.copy()
+    if codes.ndim == 2:
+        said = np.where(codes == 1, P, 1 - P)
+        instead = said.argmin(axis=1)
+        return -np.log(said[rows, instead]), instead
+    others = P.copy()
     others[rows, codes] = -np.inf
-    instead = others.argmax(axis=1)
-    return others[rows, instead] - given, instead
+    return -np.log(P[rows, codes]), others.argmax(axis=1)
