@@ -102,11 +102,15 @@ def covering(doubt: Array, density: Array, latent: Array, masks: tuple[Mask, Mas
     if labeled.any():
         settled = likeness(np.flatnonzero(labeled)).max(axis=0)
     chosen: list[int] = []
-    for _ in range(min(n, len(candidates))):
-        gains = np.maximum(like - settled, 0) @ weights
-        gains[chosen] = -1
-        chosen.append(int(gains.argmax()))
-        settled = np.maximum(settled, like[chosen[-1]])
+    gains = np.maximum(like - settled, 0) @ weights
+    # gains only ever fall: the best of old ones that is still the best when it is new is the best
+    while len(chosen) < min(n, len(candidates)):
+        k = int(gains.argmax())
+        gains[k] = np.maximum(like[k] - settled, 0) @ weights
+        if k == gains.argmax():
+            chosen.append(k)
+            settled = np.maximum(settled, like[k])
+            gains[k] = -1
     return np.asarray(candidates[chosen], dtype=np.intp)
 
 
