@@ -15,9 +15,6 @@ from marginparts._types import Array
 from marginparts.labeling.learning import HeldOut
 from marginparts.labels import Labels
 
-#: So many samples are a few, and this is all but sure.
-_FEW, _SURE = 3, 0.8
-
 #: The least probability that is believed.
 _LEAST = 1e-6
 
@@ -33,9 +30,7 @@ class Suspect(NamedTuple):
 def suspects(held: HeldOut, labels: Labels) -> list[Suspect]:
     """Return the labeled rows whose label is less probable than another, the worst first.
 
-    The other is at least as probable as it is, on average, for those that have it: a label that is
-    believed of nobody accuses nobody (Northcutt et al. 2021). Where a label has but a few samples,
-    little speaks for it while one of them is hidden, so the other must be all but sure.
+    The only sample of a label is never doubted: while it is hidden, nothing can speak for it.
     Where there are several labels, ``instead`` is the one that is given and should not be, or the
     other way round.
     """
@@ -44,14 +39,8 @@ def suspects(held: HeldOut, labels: Labels) -> list[Suspect]:
     order = np.argsort(-evidence, kind="stable")
     firm = evidence > np.log(2)
     if not labels.multilabel:
-        c = len(labels.classes)
-        have = np.bincount(codes, minlength=c)
-        sums = np.bincount(codes, held.even[np.arange(len(codes)), codes], minlength=c)
-        usual = np.divide(sums, have, out=np.ones(c), where=have > 0)
-        seldom = have[codes] < _FEW
-        usual = np.where(seldom, np.maximum(usual[instead], _SURE), usual[instead])
-        other = held.even[np.arange(len(codes)), instead]
-        firm = (other >= usual) & (other > np.exp(-evidence))
+        firm = held.even[np.arange(len(codes)), instead] > np.exp(-evidence)
+        firm &= np.bincount(codes, minlength=len(labels.classes))[codes] > 1
     return [
         Suspect(int(held.rows[k]), float(evidence[k]), int(instead[k])) for k in order if firm[k]
     ]
