@@ -199,7 +199,12 @@ def lines(node: ast.FunctionDef) -> int:
 
 
 def test_functions_are_short():
-    long = {name: lines(node) for name, node in functions() if lines(node) > 50}
+    # the options of a command are what a person may say, and not steps
+    long = {
+        name: count
+        for name, node in functions()
+        if (count := lines(node) - name.startswith("commands.") * len(parameters(node))) > 50
+    }
     assert not long, f"cut these into steps with names: {long}"
     lengths = sorted(lines(node) for _, node in functions())
     assert lengths[int(0.9 * len(lengths))] <= 22

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from marginparts.estimators.editing import edit_parts
     from marginparts.estimators.landmarks import Landmarks
+    from marginparts.labeling import Labeling
     from marginparts.matching import match_parts
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
     from marginparts.plots import (
@@ -55,6 +56,7 @@ _HOME = {
     "ConstrainedNMF": "estimators",
     "LabeledKFold": "partly_labeled",
     "LabeledOnly": "partly_labeled",
+    "Labeling": "labeling",
     "Landmarks": "estimators.landmarks",
     "NMFAlpha": "estimators",
     "NMFAlphaCV": "estimators",
@@ -97,6 +99,7 @@ __all__ = [
     "ConstrainedNMF",
     "LabeledKFold",
     "LabeledOnly",
+    "Labeling",
     "Landmarks",
     "NMFAlpha",
     "NMFAlphaCV",

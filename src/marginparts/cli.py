@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from marginparts._version import __version__
-from marginparts.commands import data, demo, fit, ranks, reproduce, show, use
+from marginparts.commands import data, demo, fit, label, ranks, reproduce, show, suggest, use
 from marginparts.commands._console import close_output
 from marginparts.files.atomic import leave
 
@@ -22,11 +22,12 @@ app = typer.Typer(
 
 OWN, PAPER = "Your own files", "The paper"
 app.command(rich_help_panel=OWN, epilog=fit.EPILOG)(fit.fit)
+app.command(rich_help_panel=OWN, epilog=label.EPILOG)(label.label)
 app.command(rich_help_panel=OWN, epilog=ranks.EPILOG)(ranks.ranks)
 app.command(rich_help_panel=OWN, epilog=use.PREDICT_EPILOG)(use.predict)
 app.command(rich_help_panel=OWN, epilog=use.TRANSFORM_EPILOG)(use.transform)
 app.command(rich_help_panel=OWN, epilog=show.TOPICS_EPILOG)(show.topics)
-app.command("next", rich_help_panel=OWN, epilog=use.NEXT_EPILOG)(use.suggest_next)
+app.command("next", rich_help_panel=OWN, epilog=suggest.EPILOG)(suggest.suggest_next)
 app.command(rich_help_panel=OWN, epilog=show.REPORT_EPILOG)(show.report)
 app.command(rich_help_panel=PAPER)(demo.demo)
 app.command(rich_help_panel=PAPER)(reproduce.reproduce)

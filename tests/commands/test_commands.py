@@ -970,3 +970,72 @@ def test_the_shell_can_complete_columns(fitted):
 
 def test_completion_can_be_installed():
     assert "--install-completion" in run("--help").stdout
+
+
+def test_predictions_for_the_file_of_the_fit_do_not_flatter(fitted, tmp_path):
+    table, model = fitted
+    said = run("predict", model, table, "--out", tmp_path / "a.csv").stdout
+    assert "against these" not in said
+    told = json.loads(run("predict", model, table, "--out", tmp_path / "b.csv", "--json").stdout)
+    assert told["agreement"] is None
+    rated = marginparts.load(model).card.rated
+    assert told["hidden_labels"] == (rated[0]._asdict() if rated else None)
+    assert ("hidden from it" in said) == bool(rated)
+    other = tmp_path / "other.csv"
+    other.write_bytes(table.read_bytes())
+    assert "against these" in run("predict", model, other, "--out", tmp_path / "c.csv").stdout
+
+
+def test_next_needs_no_model(fitted):
+    table, _ = fitted
+    first = json.loads(run("next", table, "--text", "body", "-n", 3, "--json").stdout)
+    assert len({each["text"] for each in first}) == 3
+    assert all(each["guess"] == "" and each["margin"] is None for each in first)
+    known = json.loads(run("next", table, "--text", "body", "--label", "kind", "--json").stdout)
+    assert all(LABELS[each["row"] - 1] == "" and each["guess"] for each in known)
+    assert run("next", table, "--text", "body").exit_code == 0
+
+
+def test_suspected_labels_are_listed(tmp_path):
+    wrong = [*LABELS]
+    row = next(k for k, label in enumerate(LABELS) if label)
+    wrong[row] = next(label for label in LABELS if label not in ("", LABELS[row]))
+    table = write_table(tmp_path / "mail.csv", wrong)
+    how = ("--text", "body", "--label", "kind", "--suspects")
+    found = json.loads(run("next", table, *how, "--json").stdout)
+    assert found[0]["row"] == row + 1
+    assert found[0]["instead"] == LABELS[row]
+    assert LABELS[row] in run("next", table, *how).stdout
+    run("next", table, *how, "--out", tmp_path / "check.csv")
+    with (tmp_path / "check.csv").open(newline="") as file:
+        assert next(csv.DictReader(file))["instead"] == LABELS[row]
+
+
+def test_suggestions_are_not_alike(fitted, tmp_path):
+    table, model = fitted
+    text = next(t for t, label in zip(TEXTS, LABELS, strict=True) if not label)
+    with table.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    twice = tmp_path / "twice.csv"
+    with twice.open("w", newline="") as file:
+        again = [["x", text, ""]] * 10
+        csv.writer(file).writerows([header, *(row[:3] for row in rows), *again])
+    found = json.loads(run("next", model, twice, "-n", 4, "--json").stdout)
+    assert sum(each["text"] == text for each in found) <= 1
+
+
+def test_a_fit_says_when_it_chose_otherwise(fitted, tmp_path):
+    table, _ = fitted
+    out = tmp_path / "mail.model"
+    how = ("fit", table, "--text", "body", "--label", "kind", *QUICK, "--out", out)
+    assert "otherwise" not in run(*how).stdout
+    assert "otherwise" not in run(*how).stdout
+    assert "lam 3 and not" in " ".join(run(*how, "--lam", "3").stdout.split())
+
+
+def test_label_refuses_what_it_cannot_show(fitted, tmp_path):
+    table, _ = fitted
+    assert "--text" in refused("label", table)
+    assert "no column" in refused("label", table, "--text", "nothing")
+    assert "There is no file" in refused("label", tmp_path / "nothing.csv", "--text", "body")
+    assert not list(table.parent.glob("*.labels.*"))

@@ -107,7 +107,7 @@ class Model:
     @property
     def display_order(self) -> list[int]:
         """The classes as people sort them: label 2 before label 10."""
-        return sorted(range(len(self.class_names)), key=lambda k: _natural(self.class_names[k]))
+        return sorted(range(len(self.class_names)), key=lambda k: natural(self.class_names[k]))
 
     @property
     def feature_names(self) -> list[str]:
@@ -197,7 +197,7 @@ class Model:
         return self.probabilities(self.decision_function(samples))
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
+def natural(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts the numbers in names by their size."""
     pieces = re.split(r"(\d+)", name)
     return [(int(piece), "") if piece.isdecimal() else (0, piece) for piece in pieces]

@@ -5,9 +5,14 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
 
 from marginparts.app.model import Model
 from marginparts.app.readers import Batch
+
+#: From this cosine on, two samples are too like each other to ask about both.
+_ALIKE = 0.8
 
 
 class Suggestion(NamedTuple):
@@ -29,27 +34,41 @@ def suggest(model: Model, batches: Iterable[Batch], n: int) -> list[Suggestion]:
 
     Rows that have a label, and empty ones, are passed over. The least sure samples of each part
     come first, one a part in turn, the least sure of all first: twenty samples that are doubtful
-    for the same reason teach little more than one.
+    for the same reason teach little more than one. For that reason, too, one that is much like
+    another waits until there is nothing else.
     """
-    by_part: dict[int, list[Suggestion]] = defaultdict(list)
+    by_part: dict[int, list[tuple[Suggestion, Any]]] = defaultdict(list)
     before = 0
     for batch in batches:
         for found in _doubtful(model, batch, before, n):
-            by_part[found.part].append(found)
+            by_part[found[0].part].append(found)
         for part, candidates in by_part.items():
-            by_part[part] = sorted(candidates, key=lambda s: s.margin)[:n]
+            by_part[part] = sorted(candidates, key=lambda s: s[0].margin)[:n]
         before += len(batch.labels)
-    queues = [deque(c) for c in sorted(by_part.values(), key=lambda c: c[0].margin)]
+    queues = [deque(c) for c in sorted(by_part.values(), key=lambda c: c[0][0].margin)]
     chosen: list[Suggestion] = []
+    others: list[Suggestion] = []
+    rows: list[Any] = []
     while queues and len(chosen) < n:
         for queue in queues:
-            chosen.append(queue.popleft())
+            suggestion, row = queue.popleft()
+            if len(chosen) < n and all(_cosine(row, other) < _ALIKE for other in rows):
+                chosen.append(suggestion)
+                rows.append(row)
+            else:
+                others.append(suggestion)
         queues = [queue for queue in queues if queue]
-    return chosen[:n]
+    return (chosen + others)[:n]
 
 
-def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[Suggestion]:
-    """Return the unlabeled rows of a batch that are least sure, up to n a part."""
+def _cosine(a: Any, b: Any) -> float:
+    """Return the cosine of two rows (1, d), dense or CSR, of length 1."""
+    product = a @ b.T
+    return float(product.sum() if sp.issparse(product) else product.item())
+
+
+def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[tuple[Suggestion, Any]]:
+    """Return the unlabeled rows of a batch that are least sure, up to n a part, with the rows."""
     X = model.prepare(batch.samples)
     mass = np.asarray(X.sum(axis=1)).ravel()
     rows = np.array(
@@ -63,14 +82,15 @@ def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[Suggestio
     order = np.lexsort((sureness, parts))
     rank = np.arange(len(order)) - np.searchsorted(parts[order], parts[order])
     few = order[rank < n]
+    unit = normalize(X[rows])
     return [
-        Suggestion(
+        (Suggestion(
             before + int(rows[k]) + 1,
             model.class_names[int(values[k].argmax())],
             float(sureness[k]),
             int(parts[k]) + 1,
             batch.samples[rows[k]] if model.layout.kind == "text" else None,
             {name: column[rows[k]] for name, column in batch.columns.items()},
-        )
+        ), unit[[k]])
         for k in few
-    ]
+    ]  # fmt: skip

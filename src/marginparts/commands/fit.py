@@ -87,10 +87,41 @@ def fit(
             **_tried(components, lam, cost, class_weight), random_state=seed, keep_path=path,
             prior=prior, strength=strength, exclusivity=exclusivity, missing=missing, seeds=seeds,
         )  # fmt: skip
+        before = _before(path_out)
         model, heard = _watched(asked, file.name, checkpoint, shown=not (quiet or as_json))
         save(model, path_out)
-    _tell(model, path_out, as_json=as_json, quiet=quiet)
+    _tell(model, path_out, before, as_json=as_json, quiet=quiet)
     _end(checkpoint, path_out, heard)
+
+
+def _before(path: Path) -> Model | None:
+    """Return the model that is about to be replaced, if it is one."""
+    from marginparts.app.model import Model
+    from marginparts.app.model_file import load
+
+    try:
+        found = load(path) if path.exists() else None
+    except FileProblemError:
+        return None
+    return found if isinstance(found, Model) else None
+
+
+def changed_mind(before: Model, now: Model) -> str | None:
+    """Say what was chosen otherwise than in the model that is replaced, if anything was."""
+    pairs = {
+        "parts": (before.n_parts, now.n_parts),
+        "lam": (before.classifier.lam_, now.classifier.lam_),
+        "C": (before.classifier.C_, now.classifier.C_),
+    }
+    changes = [
+        f"{name} {new:g} and not {old:g}" for name, (old, new) in pairs.items() if old != new
+    ]
+    if not changes:
+        return None
+    return (
+        f"It chose otherwise than in the model that it replaces: {', '.join(changes)}; scores of "
+        "the two differ for that reason too."
+    )
 
 
 def _end(checkpoint: Path | None, model_path: Path, interrupted: int | None) -> None:
@@ -216,7 +247,7 @@ def _watched(
     return model, interruption.heard
 
 
-def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
+def _tell(model: Model, path: Path, before: Model | None, *, as_json: bool, quiet: bool) -> None:
     """Say what was fitted and how good it is."""
     from marginparts.app.report import headline_sentence
 
@@ -240,7 +271,8 @@ def _tell(model: Model, path: Path, *, as_json: bool, quiet: bool) -> None:
         f"{headline_sentence(model)}",
         quiet=quiet,
     )
-    for note in notes(model):
+    told = None if before is None else changed_mind(before, model)
+    for note in (*notes(model), *filter(None, [told])):
         console.show(note, quiet=quiet)
     console.show(f"Written to {path}", quiet=quiet)
     if sys.stdout.isatty():

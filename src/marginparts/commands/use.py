@@ -1,4 +1,4 @@
-"""The commands that use a model on a file: ``predict``, ``transform`` and ``next``."""
+"""The commands that use a model on a file: ``predict`` and ``transform``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text as RichText
 
 from marginparts.commands import _console
 from marginparts.commands._console import AsJson, Encoding, ModelFile, Quiet, option, show
-from marginparts.files.atomic import FileProblemError
 
 if TYPE_CHECKING:
     from marginparts._types import Array
     from marginparts.app.model import Decision, Model
     from marginparts.app.readers import Batch
-    from marginparts.app.suggestion import Suggestion
 
 DataFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="Samples, in any format that 'fit' takes.")
@@ -36,11 +32,11 @@ Text = Annotated[
 ]
 
 
-_TABLE = ".csv, .tsv, .jsonl or .parquet file"
+TABLE = ".csv, .tsv, .jsonl or .parquet file"
 
 
 @contextmanager
-def _opened(
+def opened(
     model_path: Path, file: Path, encoding: str, text: str | None, quiet: bool, doing: str,
     out: Path | None,
 ) -> Iterator[tuple[Model, Iterator[Batch]]]:  # fmt: skip
@@ -66,7 +62,7 @@ def predict(
     model: ModelFile,
     file: DataFile,
     out: Annotated[
-        Path | None, option("--out", "FILE", f"A {_TABLE}.", show_default="CSV on the screen")
+        Path | None, option("--out", "FILE", f"A {TABLE}.", show_default="CSV on the screen")
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Add the score and probability of every label.")
@@ -90,7 +86,7 @@ def predict(
     silent = quiet or as_json or out is None
     with (
         _console.sentences(),
-        _opened(model, file, encoding, text, silent, "labeling", out) as (fitted, batches),
+        opened(model, file, encoding, text, silent, "labeling", out) as (fitted, batches),
         open_table_writer(out, fitted.layout.label_sep or ";", as_json=as_json, raw=raw) as writer,
     ):
         agreement, n, empty = Agreement(fitted.class_names, fitted.multilabel), 0, 0
@@ -100,7 +96,7 @@ def predict(
             writer.write(_labeled(fitted, batch, decisions, values, every))
             n, empty = n + len(decisions), empty + blank
     if out is not None:
-        _tell(fitted, agreement, out, n, empty, as_json=as_json, quiet=quiet)
+        _tell(fitted, agreement, file, out, n, empty, as_json=as_json, quiet=quiet)
 
 
 class Agreement:
@@ -150,19 +146,20 @@ def _decided(model: Model, batch: Batch) -> tuple[list[Decision], Array, int]:
 
 
 def _tell(
-    fitted: Model, agreement: Agreement, out: Path, n: int, empty: int, *,
+    fitted: Model, agreement: Agreement, file: Path, out: Path, n: int, empty: int, *,
     as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Say how many samples were labeled, and how well where that is known."""
-    from marginparts.app.report import as_score
     from marginparts.scores import score_name
 
-    metric = score_name(None, fitted.multilabel)
+    # labels that the model was fitted to would flatter it
+    new = agreement.n > 0 and file.name != fitted.card.source
     if as_json:
-        score = agreement.score() if agreement.n else None
+        hidden = fitted.card.rated[0]._asdict() if fitted.card.rated else None
         _console.print_json(
             {"out": str(out), "samples": n, "empty": empty, "with_label": agreement.n,
-             "metric": metric, "agreement": score}
+             "hidden_labels": hidden, "metric": score_name(None, fitted.multilabel),
+             "agreement": agreement.score() if new else None}
         )  # fmt: skip
         return
     show(f"{n} samples, written to {out}", quiet=quiet)
@@ -170,12 +167,24 @@ def _tell(
         show(f"{empty} of them hold nothing that the model knows, and have no label.", quiet=quiet)
     if fitted.classifier.calibration_ is None:
         show("There are no probabilities: the model had too few labels for them.", quiet=quiet)
-    if agreement.n:
-        show(
-            f"{agreement.n} of them had a label in the file; against these the {metric} is "
-            f"{as_score(agreement.score(), metric)}. (Labels that the model was fitted to "
-            "flatter it.)",
-            quiet=quiet,
+    for sentence in _worth(fitted, agreement if new else None):
+        show(sentence, quiet=quiet)
+
+
+def _worth(fitted: Model, agreement: Agreement | None) -> Iterator[str]:
+    """Say how good the labels are: by hidden ones first, then by those of a file that is new."""
+    from marginparts.app.report import as_score
+    from marginparts.scores import score_name
+
+    if fitted.card.rated:
+        ours = fitted.card.rated[0]
+        size = as_score(ours.score, fitted.metric)
+        yield f"On labels that were hidden from it the model's {fitted.metric} is {size}."
+    if agreement is not None:
+        metric = score_name(None, fitted.multilabel)
+        yield (
+            f"{agreement.n} of the samples had a label in the file; against these the {metric} is "
+            f"{as_score(agreement.score(), metric)}."
         )
 
 
@@ -192,22 +201,22 @@ def _labeled(
     if every:
         probabilities = model.probabilities(values)
         for k, name in enumerate(model.class_names):
-            found[f"score {name}"] = [_short(v) for v in values[:, k]]
-            found[f"probability {name}"] = [_short(v) for v in probabilities[:, k]]
-    return _beside(batch.columns, found)
+            found[f"score {name}"] = [short(v) for v in values[:, k]]
+            found[f"probability {name}"] = [short(v) for v in probabilities[:, k]]
+    return beside(batch.columns, found)
 
 
-def _short(value: float) -> float:
+def short(value: float) -> float:
     """Return a number with six digits: more say nothing."""
     return float(f"{value:.6g}")
 
 
 def _rounded(values: tuple[float, ...], several: bool) -> Any:
-    short = tuple(map(_short, values))
-    return short if several else (*short, math.nan)[0]
+    rounded = tuple(map(short, values))
+    return rounded if several else (*rounded, math.nan)[0]
 
 
-def _beside(columns: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def beside(columns: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of a file with ours beside them, under names that are free."""
     both = dict(columns)
     for name, cells in found.items():
@@ -242,7 +251,7 @@ def transform(
     n = 0
     with (
         _console.sentences(),
-        _opened(model, file, encoding, text, quiet or as_json, "mapping", out) as (fitted, batches),
+        opened(model, file, encoding, text, quiet or as_json, "mapping", out) as (fitted, batches),
     ):
         writers.check_ending(out, (*writers.TABLES, *writers.ARRAYS))
         texts = text or fitted.layout.text  # long, and not what codes are for
@@ -257,88 +266,10 @@ def transform(
                 for batch in batches:
                     Z = fitted.transform(batch.samples)
                     columns = {k: v for k, v in batch.columns.items() if k != texts}
-                    parts = {f"part {k + 1}": [_short(z) for z in c] for k, c in enumerate(Z.T)}
-                    writer.write(_beside(columns, parts))
+                    parts = {f"part {k + 1}": [short(z) for z in c] for k, c in enumerate(Z.T)}
+                    writer.write(beside(columns, parts))
                     n += len(Z)
     if as_json:
         _console.print_json({"out": str(out), "samples": n, "parts": fitted.n_parts})
     else:
         show(f"{n} samples in {fitted.n_parts} parts, written to {out}", quiet=quiet)
-
-
-NEXT_EPILOG = _console.examples(
-    "next tickets.model tickets.csv",
-    "next tickets.model tickets.csv -n 50 --out to_label.csv",
-)
-
-
-def suggest_next(
-    model: ModelFile,
-    file: DataFile,
-    n: Annotated[int, option("-n", "N", "How many.", min=1)] = 10,
-    out: Annotated[
-        Path | None,
-        option("--out", "FILE", f"A {_TABLE} to fill in.", show_default="a table on the screen"),
-    ] = None,
-    text: Text = None,
-    raw: Raw = False,
-    encoding: Encoding = "utf-8",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:  # fmt: skip
-    """Say which unlabeled samples to label next.
-
-    Those that the model is least sure of, spread over the parts, so that each new label teaches
-    something else. Rows that have a label are passed over. Rows count from 1, without the header.
-    """
-    from marginparts.app.suggestion import suggest
-    from marginparts.app.writers import TABLES, check_ending, open_table_writer
-
-    silent = quiet or as_json
-    with (
-        _console.sentences(),
-        _opened(model, file, encoding, text, silent, "looking through", out) as (fitted, batches),
-    ):
-        if out is not None:
-            check_ending(out, TABLES)
-            if out.exists():  # perhaps with labels that someone has filled in
-                raise FileProblemError(f"{out} is there already; give --out another name.")
-        found = suggest(fitted, batches, n)
-        if out is not None and found:
-            with open_table_writer(out, fitted.layout.label_sep or ";", raw=raw) as writer:
-                writer.write(_to_fill_in(found))
-    if as_json:
-        _console.print_json([suggestion._asdict() for suggestion in found])
-    elif not found:
-        show(f"Every sample of {file} has a label, or is empty.", quiet=quiet)
-    elif out is not None:
-        samples = "sample" if len(found) == 1 else "samples"
-        show(f"{len(found)} {samples} to label, written to {out}", quiet=quiet)
-    else:
-        _show_suggestions(found)
-
-
-#: What the table of suggestions says of each.
-_OURS = ("row", "guess", "margin", "part")
-
-
-def _to_fill_in(found: list[Suggestion]) -> dict[str, Any]:
-    """Return suggestions as columns of a table."""
-    columns = {name: [s.columns[name] for s in found] for name in found[0].columns}
-    ours: dict[str, Any] = {name: [getattr(s, name) for s in found] for name in _OURS}
-    return _beside(columns, {**ours, "margin": [_short(margin) for margin in ours["margin"]]})
-
-
-def _show_suggestions(found: list[Suggestion]) -> None:
-    table = _console.table(*_OURS, right={"row", "margin", "part"}, wrap={"guess"})
-    table.columns[1].max_width = 24
-    table.add_column("sample", ratio=1)
-    for s in found:
-        sample = s.text if s.text is not None else next(iter(s.columns.values()))
-        shown = " ".join(str(sample).split())
-        if len(shown) > 160:  # cut between words
-            shown = shown[:160].rsplit(" ", 1)[0] + " ..."
-        cells = (str(s.row), s.guess, f"{s.margin:.2f}", str(s.part), shown)
-        # as it is, brackets and all
-        table.add_row(*(RichText(_console.printable(cell)) for cell in cells))
-    Console(highlight=False).print(table)

@@ -124,6 +124,22 @@ def _combined(
     said: dict[str, Array], labels: Labels, hits: dict[str, list[Array]], *, sparse: bool
 ) -> Lesson:
     """Weigh the teachers by their hits on hidden labels, and let them fill in unknown labels."""
+    Q, teachers, accuracies = weighed(said, hits, sparse=sparse)
+    unknown = labels.codes == UNKNOWN
+    codes = np.where(unknown, Q.argmax(axis=1), labels.codes)
+    weights = np.where(unknown, TAUGHT_WEIGHT * Q.max(axis=1) ** 2, 1.0)
+    taught = replace(labels, codes=codes.astype(np.int64))
+    return Lesson(taught, weights, teachers, accuracies)
+
+
+def weighed(
+    said: dict[str, Array], hits: dict[str, list[Array]], *, sparse: bool
+) -> tuple[Array, dict[str, float], dict[str, float]]:
+    """Return what teachers say together, the share of each, and their accuracies on hidden labels.
+
+    ``said`` has values (n, c) of each, and ``hits`` where each was right, fold by fold; the first
+    that is returned are probabilities (n, c).
+    """
     right = {name: np.concatenate([np.empty(0, bool), *own]) for name, own in hits.items()}
     # one right and one wrong answer more: few labels are no proof
     accuracies = {name: (own.sum() + 1) / (len(own) + 2) for name, own in right.items()}
@@ -137,13 +153,9 @@ def _combined(
         share * np.log(confident(said[name], accuracies[name]) + 1e-4)
         for name, share in zip(said, shares, strict=True)
     )
-    Q = softmax(logs, axis=1)
-    unknown = labels.codes == UNKNOWN
-    codes = np.where(unknown, Q.argmax(axis=1), labels.codes)
-    weights = np.where(unknown, TAUGHT_WEIGHT * Q.max(axis=1) ** 2, 1.0)
     teachers = {name: float(share) for name, share in zip(said, shares, strict=True)}
-    taught = replace(labels, codes=codes.astype(np.int64))
-    return Lesson(taught, weights, teachers, {name: float(a) for name, a in accuracies.items()})
+    merit = {name: float(accuracy) for name, accuracy in accuracies.items()}
+    return np.asarray(softmax(logs, axis=1)), teachers, merit
 
 
 def confident(values: Array, accuracy: float) -> Array:
