@@ -21,6 +21,7 @@ from marginparts.teaching.transduction import (
     least_squares_values,
     logistic_values,
 )
+from marginparts.teaching.views import joint_views
 from marginparts.weighting import idf_of, l2_log, log, usual_weights, weighted_rows
 
 
@@ -68,6 +69,17 @@ def test_teachers_see_the_same_whether_rows_were_weighted_or_not(texts):
     for name in ("inputs", "counts"):
         a, b = getattr(one, name), getattr(other, name)
         np.testing.assert_allclose((a - b).data, 0, atol=1e-9)
+
+
+def test_naive_bayes_does_not_see_what_stands_beside_words(texts):
+    X, y = texts[0][:200], texts[1][:200]
+    words = views_of(X, usual_weights(X), 0, neighbors=False)
+    vectors = np.random.default_rng(0).standard_normal((200, 6))
+    both = joint_views(words, views_of(vectors, None, 0, neighbors=False), 0)
+    known, names = encode_labels(_few(y, 5)), ["naive Bayes", "weighted Bayes"]
+    alone, beside = (all_values(views, known, names) for views in (words, both))
+    for name in names:
+        np.testing.assert_allclose(beside[name], alone[name], rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.5, 3.0, 1.0])])

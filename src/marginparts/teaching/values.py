@@ -61,7 +61,7 @@ def _naive_bayes(views: Views, codes: Codes, c: int) -> Array:
 
 def _weighted_bayes(views: Views, codes: Codes, c: int) -> Array:
     """Naive Bayes as if weighted rows of length 1 were counts: long texts are not too sure."""
-    return _bayes(views.inputs, codes, c, weight=1.0, alpha=0.01)
+    return _bayes(views.words, codes, c, weight=1.0, alpha=0.01)
 
 
 def _bayes(rows: Any, codes: Codes, c: int, *, weight: float, alpha: float) -> Array:

@@ -55,6 +55,13 @@ class Views(NamedTuple):
         """Whether rows have few entries, as texts do."""
         return self.counts is not None
 
+    @property
+    def words(self) -> sp.csr_array:
+        """The inputs without what stands beside words (`joint_views`), in rows of length 1."""
+        if self.counts is None or self.counts.shape[1] == self.inputs.shape[1]:
+            return self.inputs
+        return normalize(self.inputs[:, : self.counts.shape[1]])
+
     def flowed(self, start: Array, share: float) -> Array:
         """Let what rows have (n, c) flow to their neighbors, of which so much comes each time."""
         F = start
