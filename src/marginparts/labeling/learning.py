@@ -29,7 +29,7 @@ from marginparts.teaching.views import Views, views_of
 from marginparts.weighting import usual_weights
 
 #: Teachers that are left out: they are slow, and with few labels add little to the others.
-_SLOW = ("logistic", "naive Bayes")
+_SLOW = ("logistic", "naive Bayes", "weighted Bayes")
 
 #: Parts that are shown, iterations of the first fit and of each that goes on from it, lam of these.
 _PARTS, _FIRST, _MORE, _LAM = 32, 30, 5, 1.0
