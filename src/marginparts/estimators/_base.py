@@ -1,15 +1,10 @@
-"""What estimators share: the boundary of a fit, the map into parts, and prediction."""
+"""What estimators share: the map into parts, and prediction."""
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,202 +19,28 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _num_samples,
     check_array,
-    check_consistent_length,
     check_is_fitted,
-    validate_data,
 )
 
 from marginparts._types import Array, Data, Result, Samples, Stop, Targets
 from marginparts.backends import Backend
-from marginparts.checkpoint import Logbook, logbook_of
+from marginparts.estimators._inputs import check_data
 from marginparts.labels import UNKNOWN, Labels, encode_labels
-from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
-from marginparts.rows.dask import as_dask_rows, mapped_lazily
+from marginparts.rows.base import Elsewhere, OutOfCore
+from marginparts.rows.dask import mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.seeds import Seeds, with_classes
 from marginparts.solve.factorize import parts_of
 from marginparts.solve.map import gram_root, mixed_codes, projection
-from marginparts.solve.run_spec import RunSpec
 from marginparts.validation import (
     DTYPES,
-    as_nonnegative,
-    canonical,
-    check_count,
-    check_mass,
-    check_signed,
     check_weights,
     is_dask,
-    on_the_host,
-    plain_words,
-    seed_of,
 )
 from marginparts.weighting import usual_weights
 
 #: Rows elsewhere that are read to weigh the columns.
 _ENOUGH_ROWS = 20_000
-
-
-class FitInputs(NamedTuple):
-    """What a fit begins with: its data, its seed, and its checkpoint where it has one."""
-
-    X: Data | OutOfCore
-    seed: int
-    logbook: Logbook | None
-
-
-@contextmanager
-def spoken(verbose: bool | int) -> Iterator[None]:
-    """Show what the package logs on the standard output while something lasts."""
-    if not verbose:
-        yield
-        return
-    logger, handler = logging.getLogger("marginparts"), logging.StreamHandler(sys.stdout)
-    before = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO if int(verbose) == 1 else logging.DEBUG)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-        logger.removeHandler(handler)
-
-
-@contextmanager
-def prepared(
-    estimator: BaseEstimator,
-    X: Data | Elsewhere,
-    labels: Labels | None,
-    rank: int,
-    told: dict[str, Any],
-) -> Iterator[FitInputs]:
-    """Make checked data (n, d) ready for a fit, and open the fit's checkpoint if there is one.
-
-    ``rank`` is the largest number of parts. ``told`` has the parameters on which the result
-    depends: a checkpoint with others is refused.
-    """
-    seed = seed_of(estimator.random_state)
-    with ExitStack() as stack:
-        stack.enter_context(spoken(getattr(estimator, "verbose", 0)))
-        if isinstance(X, Elsewhere):
-            X = stack.enter_context(at_hand(X, rank, estimator.solver))
-        logbook = None
-        if estimator.checkpoint is not None:
-            seed, logbook = stack.enter_context(
-                logbook_of(
-                    estimator.checkpoint, type(estimator).__name__, seed,
-                    any_seed=estimator.random_state is None, X=X, y=labels, **told,
-                )
-            )  # fmt: skip
-        yield FitInputs(X, seed, logbook)
-
-
-def validated(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Data:
-    """Return X as numbers in memory; the number of features is noted with ``reset``."""
-    finite = "allow-nan" if getattr(estimator, "missing", None) == "nan" else True
-    with plain_words():
-        return validate_data(
-            estimator, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset,
-            ensure_all_finite=finite,
-        )  # fmt: skip
-
-
-def check_data(
-    estimator: BaseEstimator, X: Samples | Elsewhere, *, reset: bool
-) -> Data | Elsewhere:
-    """Return X as trusted data; rows elsewhere are checked when they are read.
-
-    The number of features is taken note of with ``reset``, and compared without.
-    """
-    X = as_dask_rows(X) if is_dask(X) else X
-    name, signs = type(estimator).__name__, getattr(estimator, "embedded", 0) != 0
-    if not isinstance(X, Elsewhere):
-        X = validated(estimator, X, reset=reset)
-        if not signs:
-            return as_nonnegative(X, name)
-        first = X.shape[1] - embedded_columns(estimator, X.shape[1])
-        if first:
-            as_nonnegative(X[:, :first], name)
-        return canonical(X)
-    if signs:
-        raise ValueError(
-            f"{name} with columns of either sign needs X in memory, or numpy.load(..., "
-            'mmap_mode="r"), and not rows on disk or on a cluster.'
-        )
-    if reset:
-        estimator.n_features_in_ = X.shape[1]
-        vars(estimator).pop("feature_names_in_", None)
-    elif X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input."
-        )
-    return X
-
-
-def embedded_columns(estimator: BaseEstimator, d: int) -> int:
-    """Return how many of the last columns may have either sign."""
-    value = getattr(estimator, "embedded", 0)
-    if isinstance(value, str) and value == "all":
-        return d
-    if check_count(value, "embedded", least=0) > d:
-        raise ValueError(f"embedded={value!r} is more than the {d} columns of X.")
-    return int(value)
-
-
-def check_training_data(estimator: BaseEstimator, X: Samples | Elsewhere) -> Data | Elsewhere:
-    """Return the X of a fit as trusted data that is not all zero."""
-    X = check_data(estimator, X, reset=True)
-    if not isinstance(X, Elsewhere):
-        signs = getattr(estimator, "embedded", 0) != 0
-        (check_signed if signs else check_mass)(X, type(estimator).__name__)
-    return X
-
-
-class Counted(NamedTuple):
-    """The rows that count: data, labels, weights (None for all alike), and which rows they are."""
-
-    X: Data | Elsewhere
-    y: Any
-    weights: Array | None
-    rows: NDArray[np.intp] | None
-
-    @classmethod
-    def of(
-        cls, X: Data | Elsewhere, y: Any, sample_weight: ArrayLike | None, name: str | None
-    ) -> Counted:
-        """Leave out rows of weight 0, as if they had not been given.
-
-        What is left must not be all zero, unless it is for nobody: a batch of a stream may be.
-        """
-        if sample_weight is None:
-            return cls(X, y, None, None)
-        if isinstance(X, Elsewhere):
-            raise ValueError(
-                "sample_weight needs X in memory, and not rows on disk or on a cluster."
-            )
-        weights = check_weights(sample_weight, "sample_weight", X.shape[0])
-        rows = np.flatnonzero(weights)
-        if len(rows) == len(weights):
-            return cls(X, y, None if (weights == 1).all() else weights, None)
-        if y is not None:
-            check_consistent_length(X, y)
-            y = _safe_indexing(y, rows)
-        X = X[rows]
-        if name is not None:
-            check_mass(X, name)
-        counted = cls.of(X, y, weights[rows], name)
-        return counted._replace(rows=rows)
-
-    def run(self, run: RunSpec) -> RunSpec:
-        """Return how these rows are factorized, from their part of a start that was given."""
-        if self.rows is None or isinstance(run.init, str):
-            return run
-        return replace(run, init=(np.asarray(run.init[0])[self.rows], run.init[1]))
-
-
-def column_names(estimator: BaseEstimator) -> NDArray[Any] | None:
-    """Return the names of the columns of a fit, where they are known."""
-    return getattr(estimator, "feature_names_in_", None)
 
 
 class CarriesPrior(BaseEstimator):

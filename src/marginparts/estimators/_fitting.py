@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginparts._types import Array, Samples, Targets
 from marginparts.directions import DirectionSpec
-from marginparts.estimators._base import (
+from marginparts.estimators._inputs import (
     Counted,
     FitInputs,
     check_training_data,

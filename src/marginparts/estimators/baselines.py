@@ -23,7 +23,8 @@ from marginparts._types import (
 )
 from marginparts.backends import Backend, get_backend
 from marginparts.checkpoint import Checkpoint, Logbook
-from marginparts.estimators._base import FitInputs, PartsTransformer, check_data, prepared
+from marginparts.estimators._base import PartsTransformer
+from marginparts.estimators._inputs import FitInputs, check_data, prepared
 from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.losses.least_squares import LeastSquaresMap, squared_norm
 from marginparts.losses.lee2010 import Lee2010Problem

@@ -17,8 +17,9 @@ from marginparts._types import Array, Callback, Data, Init, Samples, Seed, Targe
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
-from marginparts.estimators._base import CarriesPrior, PartlyLabeledClassifier, check_data
+from marginparts.estimators._base import CarriesPrior, PartlyLabeledClassifier
 from marginparts.estimators._fitting import Fitted, fit_classifier
+from marginparts.estimators._inputs import check_data
 from marginparts.labels import ClassWeight
 from marginparts.recipe import blocks_of
 from marginparts.rows.base import Elsewhere

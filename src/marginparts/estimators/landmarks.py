@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import Array, Data, Samples, Seed, Targets
-from marginparts.estimators._base import validated
+from marginparts.estimators._inputs import validated
 from marginparts.solve.start import thread_pools
 from marginparts.validation import (
     as_nonnegative,

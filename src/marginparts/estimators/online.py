@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import DEFAULT_LAM, Array, Data, Samples, Seed, Targets
 from marginparts.backends import Backend
-from marginparts.estimators._base import Counted, PartlyLabeledClassifier, validated
+from marginparts.estimators._base import PartlyLabeledClassifier
+from marginparts.estimators._inputs import Counted, validated
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels
 from marginparts.online import Rows, Stream, StreamSpec, View

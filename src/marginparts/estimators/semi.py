@@ -24,7 +24,8 @@ from marginparts._types import (
 from marginparts.backends.base import safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, Whole, find_directions
-from marginparts.estimators._base import Counted, PartsTransformer, check_training_data, prepared
+from marginparts.estimators._base import PartsTransformer
+from marginparts.estimators._inputs import Counted, check_training_data, prepared
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.recipe import MapSpec, Recipe, RunSpec

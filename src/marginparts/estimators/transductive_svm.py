@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Samples, Seed, Targets
-from marginparts.estimators._base import PartlyLabeledClassifier, validated
+from marginparts.estimators._base import PartlyLabeledClassifier
+from marginparts.estimators._inputs import validated
 from marginparts.labels import ClassWeight, check_class_weight
 from marginparts.svm.transductive import transductive_weights
 from marginparts.validation import (
