@@ -99,6 +99,27 @@ def test_several_writers_lose_nothing(tmp_path):
         assert len(writer.events) == 100
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="sets a limit on the size of files")
+def test_an_event_that_the_disk_took_half_of_is_not_confirmed(tmp_path):
+    """A file that may not grow takes a part of the line and says nothing."""
+    import resource
+
+    path = tmp_path / "journal.jsonl"
+    Journal(path).append({"kind": "label", "sample": "a", "labels": ["cat"]})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    heard = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, before[1]))
+        with pytest.raises(FileProblemError, match="disk is full"):
+            Journal(path).append({"kind": "label", "sample": "b", "labels": ["dog"]})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, heard)
+    journal = Journal(path)
+    journal.append({"kind": "label", "sample": "c", "labels": ["dog"]})
+    assert [event["sample"] for event in Journal(path).events] == ["a", "c"]
+
+
 def test_a_journal_that_cannot_be_written_is_a_sentence(tmp_path):
     with pytest.raises(FileProblemError, match="no folder"):
         Journal(tmp_path / "nowhere" / "a.jsonl")

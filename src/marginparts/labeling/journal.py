@@ -6,6 +6,7 @@ by the next writer and passed over by readers. Several processes may write to on
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -79,7 +80,9 @@ class Journal:
             if event["id"] in self._ids:
                 return news
             torn = file.seek(0, os.SEEK_END) > self._offset
-            file.write(b"\n" * torn + line + b"\n")
+            line = b"\n" * torn + line + b"\n"
+            if file.write(line) < len(line):  # a full disk takes what it can
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file.fileno())
             return news + self.read()
 
