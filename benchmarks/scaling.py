@@ -17,7 +17,7 @@ import numba
 import c_loop
 from common import parser, race, start
 from corpora import DESCRIBED, described, power_law_counts
-from marginparts.backends.cpu.backend import SparseMatrix
+from marginparts.backends.cpu.storage import SparseMatrix
 from records import Table
 from updates import updates_of
 

@@ -16,7 +16,7 @@ import numba
 from common import Times, parser, per_iteration, race, start, warm_up
 from corpora import DESCRIBED, Corpus, news_counts, partly_labeled
 from marginparts import margin_directions, nmf_alpha
-from marginparts.backends.cpu.backend import SparseMatrix
+from marginparts.backends.cpu.storage import SparseMatrix
 from marginparts.solve.factorize import margin_components
 from peers import begin
 from records import Table

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from c_loop import CMatrix, library
-from marginparts.backends.cpu.backend import NumbaBackend, SparseMatrix
+from marginparts.backends.cpu.backend import NumbaBackend
+from marginparts.backends.cpu.storage import SparseMatrix
 
 
 class Update:

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from marginparts import margin_directions, nmf_alpha, nmf_alpha_path
-from marginparts.backends.cpu import backend as numba_cpu
+from marginparts.backends.cpu import storage
 from marginparts.backends.cpu.backend import NumbaBackend
 from marginparts.datasets import load_docstrings
 from marginparts.solve.factorize import margin_components
@@ -90,8 +90,8 @@ def test_a_path_makes_transposes_and_margin_components_once(documents, monkeypat
         products.append(S.shape)
         return margin_components(S, X)
 
-    row_tasks = numba_cpu.row_tasks
-    monkeypatch.setattr(numba_cpu, "row_tasks", counted_tasks)
+    row_tasks = storage.row_tasks
+    monkeypatch.setattr(storage, "row_tasks", counted_tasks)
     monkeypatch.setattr("marginparts.solve.factorize.margin_components", counted_components)
     path = nmf_alpha_path(X, 8, S=S, lams=(0.3, 1, 3, 10), random_state=0, max_iter=3, tol=0)
     assert len(path) == 4

@@ -15,7 +15,7 @@ from marginparts.backends import Also, Plus, get_backend
 from marginparts.backends.base import column_sums, inverse_or_zero, safe_ratio
 from marginparts.backends.blocked import BlockedBackend
 from marginparts.backends.conformance import check_backend
-from marginparts.backends.cpu.backend import row_tasks
+from marginparts.backends.cpu.storage import row_tasks
 from marginparts.backends.reference import ReferenceBackend
 from oracle import BACKENDS, KINDS, eq_2, make_case
 
@@ -158,7 +158,7 @@ def test_any_rank_will_do(backend):
 @pytest.mark.parametrize("gauge", [False, True])
 @dtypes
 def test_a_large_factor_is_gathered_from_in_pieces(monkeypatch, dtype, rtol, gauge):
-    from marginparts.backends.cpu import backend as numba_cpu
+    from marginparts.backends.cpu import storage
 
     X, A, B = (M.astype(dtype) for M in data((300, 40), r=7))
     A[::5, 2] = 0
@@ -172,8 +172,8 @@ def test_a_large_factor_is_gathered_from_in_pieces(monkeypatch, dtype, rtol, gau
 
     whole, expected = step()
     assert not whole.T.pieces(kernels.factor(A))
-    monkeypatch.setattr(numba_cpu, "_LARGE_BYTES", 0)
-    monkeypatch.setattr(numba_cpu, "_PIECE_BYTES", 5000)
+    monkeypatch.setattr(storage, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(storage, "_PIECE_BYTES", 5000)
     pieced, found = step()
     assert len(pieced.T.pieces(kernels.factor(A))) > 3
     assert_allclose(found.factor, expected.factor, rtol=rtol)
@@ -238,7 +238,7 @@ def large_is_dense(monkeypatch):
 @pytest.mark.skipif("numba" not in BACKENDS, reason="numba is not under test")
 def test_numba_keeps_a_dense_matrix_only_if_it_is_large_and_full(large_is_dense, monkeypatch):
     from marginparts.backends.cpu import backend as numba_cpu
-    from marginparts.backends.cpu.backend import SparseMatrix
+    from marginparts.backends.cpu.storage import SparseMatrix
 
     kernels = get_backend("numba")
     X, _, _ = data((20, 20), density=1.0)

@@ -1,21 +1,18 @@
 """The kernels for CPUs: threads over the rows of a sparse matrix, BLAS for a dense one.
 
-A sparse matrix is kept twice, by rows and by columns, so that both factors are updated by one row
-loop in which every output row has one owner: no atomics, and the same bits on any number of
-threads. A dense matrix is walked in blocks of samples that fit in the cache, never through an
-(n, d) temporary. Factors have whole cache lines for rows; the columns that fill them up are zero
-and stay so.
+A sparse matrix is kept twice, by rows and by columns (`storage`), so that both factors are updated
+by one row loop in which every output row has one owner: no atomics, and the same bits on any number
+of threads. A dense matrix is walked in blocks of samples that fit in the cache, never through an
+(n, d) temporary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from marginparts._types import Array, Data, Matrix, Step
 from marginparts.backends.base import (
@@ -30,7 +27,15 @@ from marginparts.backends.base import (
     tiny,
 )
 from marginparts.backends.cpu import kernels
-from marginparts.backends.cpu._emit import LINE_BYTES
+from marginparts.backends.cpu.storage import (
+    SparseMatrix,
+    SparsePattern,
+    in_lines,
+    lines_of,
+    padded,
+    whole_lines,
+    with_short_indices,
+)
 from marginparts.backends.cpu.sweeps import sweep
 
 #: Entries of a dense block: a megabyte or two, so that it stays in the cache.
@@ -40,89 +45,9 @@ _BLOCK = 1 << 19
 #: near 1 for ranks up to 64, near 0.4 at 256).
 _SPARSE_PAYS = 0.5
 
-#: A gathered factor of more bytes than this does not stay in the cache. It is then gathered from in
-#: pieces that do, unless their rows would have fewer nonzeros than this on average.
-_LARGE_BYTES, _PIECE_BYTES, _WORTH_A_PASS = 1 << 24, 1 << 23, 4
-
 #: Entries up to which a dense matrix is treated as a sparse one without zeros: an update takes as
 #: long and coordinate descent gets much further, but the matrix takes four times the memory.
 _SMALL_DENSE = 1 << 23
-
-
-def row_tasks(indptr: Array) -> Array:
-    """Cut the rows of a CSR matrix into tasks of about equal numbers of nonzeros.
-
-    Task t owns the rows ``tasks[t]:tasks[t + 1]`` of what is returned.
-    """
-    n = len(indptr) - 1
-    # a row costs its nonzeros, and a little for its own write
-    work = np.asarray(indptr, dtype=np.int64) + 4 * np.arange(n + 1)
-    targets = np.linspace(0, work[-1], min(kernels.TASKS, max(n, 1)) + 1)
-    tasks = np.searchsorted(work, targets[:-1], side="left")
-    return np.unique(np.append(tasks, n)).astype(np.int64)
-
-
-class SparseMatrix:
-    """A CSR matrix with the cut of its rows into tasks; its transpose is made when needed.
-
-    One that ``serves_one_pass`` is not worth cutting into pieces.
-    """
-
-    def __init__(self, csr: sp.csr_array, serves_one_pass: bool = False) -> None:
-        self.csr, self.serves_one_pass = csr, serves_one_pass
-        self.shape: tuple[int, int] = csr.shape
-        self.nnz: int = csr.nnz
-        self.tasks = row_tasks(csr.indptr)
-        #: Row pointers, column indices and values.
-        self.arrays = csr.indptr, csr.indices, csr.data
-        self._pieces: tuple[int, list[tuple[slice, SparseMatrix]]] = 0, []
-
-    @cached_property
-    def T(self) -> SparseMatrix:
-        """The transpose, by rows as well."""
-        transpose = SparseMatrix(self.csr.T.tocsr())
-        transpose.T = self
-        return transpose
-
-    def of(self, rows: NDArray[np.intp]) -> SparseMatrix:
-        """Return some of the rows."""
-        return type(self)(self.csr[rows])
-
-    def pieces(self, B: Array) -> list[tuple[slice, SparseMatrix]]:
-        """Cut the columns so that the rows of B that belong to a piece stay in the cache.
-
-        Returns nothing where B is small enough as a whole, where the other factor is larger still,
-        and where the rows of a piece would have too few nonzeros to be worth a pass of their own.
-        """
-        (n, d), width = self.shape, max(_PIECE_BYTES // (B.shape[1] * B.itemsize), 1)
-        small = B.nbytes <= _LARGE_BYTES or n > d
-        if small or self.serves_one_pass or self.nnz < _WORTH_A_PASS * n * -(-d // width):
-            return []
-        if self._pieces[0] != width:
-            spans = [slice(first, min(first + width, d)) for first in range(0, d, width)]
-            self._pieces = (
-                width, [(span, SparseMatrix(self.T.csr[span].T.tocsr())) for span in spans]
-            )  # fmt: skip
-        return self._pieces[1]
-
-    def __matmul__(self, B: Array) -> Array:
-        if B.dtype != self.csr.dtype or B.ndim == 1 or _in_lines(B) is not B:
-            return np.asarray(self.csr @ B)
-        out = _whole_lines((self.shape[0], B.shape[1]), B.dtype)
-        with kernels.threads(self.nnz * B.shape[1], self.tasks):
-            kernels.matmul(_lines(B), self.tasks, *self.arrays, B, out)
-        return out
-
-
-class SparsePattern(SparseMatrix):
-    """A sparse matrix of ones; long sums of rows keep their digits."""
-
-    def __matmul__(self, B: Array) -> Array:
-        r, B = B.shape[1], _in_lines(B)
-        out = _whole_lines((self.shape[0], r), B.dtype)
-        with kernels.threads(self.nnz * B.shape[1], self.tasks):
-            kernels.pattern_matmul(_lines(B), self.tasks, *self.arrays[:2], B, out)
-        return out if out.shape[1] == r else out[:, :r].copy()
 
 
 class NumbaBackend(Backend):
@@ -138,7 +63,7 @@ class NumbaBackend(Backend):
             sparse = not isinstance(X, np.ndarray) or X.size <= _SMALL_DENSE
             sparse = sparse or bool(np.count_nonzero(X) < _SPARSE_PAYS * X.size)
         if sparse:
-            return SparseMatrix(_with_short_indices(X))
+            return SparseMatrix(with_short_indices(X))
         return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
 
     def prepare_once(self, X: Data, like: Matrix) -> SparseMatrix | Array:
@@ -150,11 +75,11 @@ class NumbaBackend(Backend):
 
     def coefficients(self, S: Data, rows_of: Matrix | None = None) -> SparseMatrix:
         """Wrap a sparse matrix."""
-        return SparseMatrix(_with_short_indices(S))
+        return SparseMatrix(with_short_indices(S))
 
     def pattern(self, S: sp.csr_array) -> SparsePattern:
         """Wrap a sparse matrix of ones."""
-        return SparsePattern(_with_short_indices(S))
+        return SparsePattern(with_short_indices(S))
 
     def pattern_of(self, X: Matrix) -> SparsePattern:
         """Return the pattern of the nonzeros, in the same arrays."""
@@ -162,10 +87,7 @@ class NumbaBackend(Backend):
 
     def factor(self, A: Array, rows_of: Matrix | None = None) -> Array:
         """Return a copy of whole cache lines, each at its place in memory."""
-        padded = _whole_lines(A.shape, A.dtype)
-        padded[:, : A.shape[1]] = A
-        padded[:, A.shape[1] :] = 0
-        return padded
+        return padded(A)
 
     def release(self, A: Array, r: int) -> Array:
         """Return the first r columns."""
@@ -187,8 +109,8 @@ class NumbaBackend(Backend):
         """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
         if not isinstance(X, SparseMatrix):
             return _dense_ratio_matmul(cast(Array, X), A, B)
-        r, A, B = A.shape[1], _in_lines(A), _in_lines(B)
-        out = _whole_lines(A.shape, A.dtype)
+        r, A, B = A.shape[1], in_lines(A), in_lines(B)
+        out = whole_lines(A.shape, A.dtype)
         pieces = X.pieces(B)
         if pieces:
             out[...] = 0
@@ -204,9 +126,9 @@ class NumbaBackend(Backend):
         """Return ``sum x log(x / a.b) - x``."""
         least = A.dtype.type(least_entry(A.dtype))
         if isinstance(X, SparseMatrix):
-            A, B = _in_lines(A), _in_lines(B)
+            A, B = in_lines(A), in_lines(B)
             with kernels.threads(X.nnz * A.shape[1], X.tasks):
-                args = (_lines(A), X.tasks, *X.arrays, A, B, _floor(A), least)
+                args = (lines_of(A), X.tasks, *X.arrays, A, B, _floor(A), least)
                 terms = kernels.log_terms(*args).sum()
         else:
             dense, log_terms = cast(Array, X), kernels.log_terms_block
@@ -254,7 +176,7 @@ class NumbaBackend(Backend):
         less, total = known.gaps is not None, np.zeros((1, args.A.shape[1]))
         if less:
             total[0, : args.rank] = self.column_sums(B)
-        T = args.B if less else _in_lines(known.blocks(B))
+        T = args.B if less else in_lines(known.blocks(B))
         pointers, places, _ = _sparse(known.gaps if less else known.pattern).arrays
         if places is X.arrays[1]:  # the nonzeros of X: in one go
             pointers = pointers[:0]
@@ -283,7 +205,7 @@ class NumbaBackend(Backend):
         weight: Array | None = None,
     ) -> Step:  # fmt: skip
         """Return ``A * numerator / (weight[:, None] * den)``."""
-        out = _whole_lines(A.shape, A.dtype) if out is None else out
+        out = whole_lines(A.shape, A.dtype) if out is None else out
         out = out if out.shape == A.shape else np.empty_like(A)
         weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
         inverse = inverse_or_zero(den, A.dtype)[None]
@@ -356,21 +278,21 @@ class _SparsePass:
         plus: Plus | None, out: Array | None,
     ) -> None:  # fmt: skip
         dtype = A.dtype.type
-        self.rank, self.A, self.B = A.shape[1], _in_lines(A), _in_lines(B)
+        self.rank, self.A, self.B = A.shape[1], in_lines(A), in_lines(B)
         self.also = self.plus = kernels.no_rows(self.B)
         if also is not None:
-            self.also = (*_sparse(also.X).arrays, _in_lines(also.B), dtype(also.weight))
+            self.also = (*_sparse(also.X).arrays, in_lines(also.B), dtype(also.weight))
         if plus is not None:
-            self.plus = (*_sparse(plus.S).arrays, _in_lines(plus.T), dtype(plus.weight))
+            self.plus = (*_sparse(plus.S).arrays, in_lines(plus.T), dtype(plus.weight))
         self.den = np.zeros((1, self.A.shape[1]), A.dtype)
         self.den[0, : len(den)] = den
         self.inverse = np.zeros_like(self.den)
         self.inverse[0, : len(den)] = inverse_or_zero(den, A.dtype)
         self.weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
         if out is None or out.shape != self.A.shape:
-            out = _whole_lines(self.A.shape, A.dtype)
+            out = whole_lines(self.A.shape, A.dtype)
         self.out = out
-        self.lines, self.floor = _lines(self.A), _floor(self.A)
+        self.lines, self.floor = lines_of(self.A), _floor(self.A)
 
     def step(self, gauges: Array) -> Step:
         """Return what the pass wrote; ``gauges`` are mass and violation of each task, or none."""
@@ -379,53 +301,13 @@ class _SparsePass:
 
 
 def _sparse(S: Matrix) -> SparseMatrix:
-    return S if isinstance(S, SparseMatrix) else SparseMatrix(_with_short_indices(S))
+    return S if isinstance(S, SparseMatrix) else SparseMatrix(with_short_indices(S))
 
 
 def _ratio_matmul(X: SparseMatrix, A: Array, B: Array, out: Array, add: bool) -> None:
     """Write ``(X / (A @ B.T)) @ B`` to a factor of whole lines, or add it."""
     with kernels.threads(X.nnz * A.shape[1], X.tasks):
-        kernels.ratio_matmul(_lines(A), X.tasks, *X.arrays, A, B, _floor(A), out, add)
-
-
-def _with_short_indices(X: Data | Matrix) -> sp.csr_array:
-    """Return CSR data with indices of 32 bits where they suffice: less to read, one kernel."""
-    # not from itself: SciPy would copy arrays that are views of larger ones
-    X = X if isinstance(X, sp.csr_array) else sp.csr_array(X)
-    if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:
-        arrays = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        X = sp.csr_array(arrays, shape=X.shape, copy=False)
-    return X
-
-
-def _lines(A: Array) -> NDArray[np.bytes_]:
-    """Return what tells the compiler the number of lines in a row, see `_vectors`."""
-    return np.empty(0, f"S{A.shape[1] * A.itemsize // LINE_BYTES}")
-
-
-@cache
-def _row_width(r: int, itemsize: int) -> int:
-    """Columns of a factor with r of its own, filled up to whole lines."""
-    lines = max(-(-r * itemsize // LINE_BYTES), 1)
-    # fewer kernels to compile: above four lines an even number, above sixteen a multiple of four
-    grain = 1 if lines <= 4 else 2 if lines <= 16 else 4
-    return -(-lines // grain) * grain * LINE_BYTES // itemsize
-
-
-def _whole_lines(shape: tuple[int, ...], dtype: np.dtype[np.floating]) -> Array:
-    """Return an empty factor whose rows are whole lines, the first of them at a line's boundary."""
-    n, width = shape[0], _row_width(shape[1], dtype.itemsize)
-    size = n * width * dtype.itemsize
-    buffer = np.empty(size + LINE_BYTES, np.uint8)
-    start = -buffer.ctypes.data % LINE_BYTES
-    return buffer[start : start + size].view(dtype).reshape(n, width)
-
-
-def _in_lines(A: Array) -> Array:
-    """Return the factor itself if its rows are whole lines, else a copy that has them."""
-    if A.flags.c_contiguous and A.shape[1] == _row_width(A.shape[1], A.itemsize):
-        return A
-    return NumbaBackend().factor(A)
+        kernels.ratio_matmul(lines_of(A), X.tasks, *X.arrays, A, B, _floor(A), out, add)
 
 
 def _floor(A: Array) -> np.floating:
