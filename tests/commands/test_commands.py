@@ -1011,6 +1011,18 @@ def test_suspected_labels_are_listed(tmp_path):
         assert next(csv.DictReader(file))["instead"] == LABELS[row]
 
 
+def test_suspects_need_labels_and_next_heeds_the_column_of_labels(fitted, tmp_path):
+    table, model = fitted
+    assert "--label" in refused("next", table, "--text", "body", "--suspects")
+    with table.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    renamed = tmp_path / "renamed.csv"
+    with renamed.open("w", newline="") as file:
+        csv.writer(file).writerows([[*header, "other"], *([*row, "yes"] for row in rows)])
+    assert "Every sample has a label" not in run("next", model, renamed).output
+    assert "Every sample has a label" in run("next", model, renamed, "--label", "other").output
+
+
 def test_suggestions_are_not_alike(fitted, tmp_path):
     table, model = fitted
     text = next(t for t, label in zip(TEXTS, LABELS, strict=True) if not label)

@@ -8,10 +8,12 @@ import pytest
 import scipy.sparse as sp
 
 from marginparts import Labeling, load
+from marginparts.commands.label import _end
 from marginparts.labeling import asking
 from marginparts.labeling.finish import Finish
 from marginparts.labeling.learning import HeldOut, labels_of
 from marginparts.labeling.progress import Estimate, Gain, advice, estimate
+from marginparts.labeling.server import LabelServer
 from marginparts.labeling.suspicion import suspects
 
 WORDS = {
@@ -404,3 +406,37 @@ def test_images(tmp_path):
     labeling.learn()
     assert labeling.status()["labels"].keys() == {"left", "right"}
     assert all("image" in part for part in labeling.parts())
+
+
+def test_a_label_of_the_file_with_a_line_break_stays_one_label(tmp_path):
+    file = tmp_path / "docs.csv"
+    with file.open("w", newline="") as target:
+        rows = [[text, ["a\nb", "=c"][k % 2] if k < 6 else ""] for k, text in enumerate(TEXTS)]
+        csv.writer(target).writerows([["text", "topic"], *rows])
+    labeling = Labeling(file, text="text", label="topic", background=False)
+    labeling.answer(labeling.next()["id"], ["a\nb"])
+    assert labeling.summary()["labels"] == {"=c": 3, "a\nb": 4}
+    labeling.merge(["=c"], "a\nb")
+    assert labeling.summary()["labels"] == {"a\nb": 7}
+
+
+def test_joining_nothing_is_refused_and_makes_no_label():
+    labeling = started(3)
+    before = labeling.summary()["labels"]
+    with pytest.raises(ValueError, match="which labels"):
+        labeling.merge([], "new")
+    assert labeling.summary()["labels"] == before
+
+
+def test_the_end_counts_the_labels_that_were_given_and_not_those_of_the_file(tmp_path):
+    file = tmp_path / "docs.csv"
+    with file.open("w", newline="") as target:
+        rows = [[text, TRUTH[text] if k < 9 else ""] for k, text in enumerate(TEXTS)]
+        csv.writer(target).writerows([["text", "topic"], *rows])
+    server = LabelServer(Labeling(file, text="text", label="topic", background=False))
+    with server:
+        assert "No label was given" in _end(server)
+        answer(server.labeling)
+        assert "1 label is in" in _end(server)
+        answer(server.labeling)
+        assert "2 labels are in" in _end(server)

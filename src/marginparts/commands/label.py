@@ -77,7 +77,9 @@ def label(
 def _end(server: LabelServer) -> str:
     """Say where everything is."""
     labeling, finish = server.labeling, server.finish
-    answers = f"{labeling.summary()['labeled']} labels are in {labeling.journal.path}"
+    given = sum(bool(each.labels and each.when) for each in labeling.state.answers.values())
+    what = "1 label is" if given == 1 else f"{given} labels are"
+    answers = f"{what} in {labeling.journal.path}" if given else "No label was given"
     if finish.made:
         return f"{answers}, the model is in {finish.model} and its page in {finish.page}."
     return f"{answers}; there is no model yet: the button on the page makes one."

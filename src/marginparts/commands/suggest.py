@@ -69,7 +69,8 @@ def suggest_next(
             found: list[Any] = to_check(pool, n) if suspects else to_label(pool, n)
         else:
             silent = quiet or as_json
-            with use.opened(model, file, encoding, text, silent, "looking through", out) as both:
+            doing = "looking through"
+            with use.opened(model, file, encoding, text, silent, doing, out, label) as both:
                 _check_free(out)
                 found = suggest(*both, n)
         _show_next(found, file or model, out, suspects, raw=raw, as_json=as_json, quiet=quiet)

@@ -38,7 +38,7 @@ TABLE = ".csv, .tsv, .jsonl or .parquet file"
 @contextmanager
 def opened(
     model_path: Path, file: Path, encoding: str, text: str | None, quiet: bool, doing: str,
-    out: Path | None,
+    out: Path | None, label: str | None = None,
 ) -> Iterator[tuple[Model, Iterator[Batch]]]:  # fmt: skip
     """Open a model and a file like the one it was fitted to, with a bar over the rows."""
     from marginparts.app.readers import open_source
@@ -46,7 +46,7 @@ def opened(
     _console.refuse_same(file, out)
     _console.refuse_same(model_path, out)
     model = _console.load_model(model_path)
-    source = open_source(file, text=text, encoding=encoding, like=model.layout)
+    source = open_source(file, text=text, label=label, encoding=encoding, like=model.layout)
     with _console.bars(quiet=quiet) as shown:
         yield model, _console.watched(source, shown, doing)
 

@@ -91,13 +91,12 @@ class Labeling:
             journal = journal or Path(data).with_name(Path(data).resolve().name + ENDING)
         else:
             self.pool = data if isinstance(data, Pool) else Pool.of(data, names)
-        given = self.pool.given
         self.several = several or any(isinstance(each, tuple) for each in self.pool.labels)
         self.who = who or _user()
         self.journal = Journal(journal)
         self._lock = RLock()
-        self._given, self._given_names = given, self.pool.given_names
-        self.state = State.of(given, self._given_names, self.journal.events)
+        self._given, self._given_names = self.pool.given, self.pool.given_names
+        self.state = State.of(self._given, self._given_names, self.journal.events)
         self._order = asking.random_order(self.pool.ids)
         self._place = np.argsort(self._order)
         self._shown: dict[str, tuple[str, bool]] = {}
@@ -212,6 +211,8 @@ class Labeling:
     def merge(self, labels: Sequence[str], into: str, *, tab: str = "") -> dict[str, Any]:
         """Make one label of several."""
         known = [self._known(label) for label in labels]
+        if not known:
+            raise ValueError("Say which labels to join.")
         return self._relabel("merge", tab, labels=known, into=self._name(into))
 
     def split(self, label: str, into: str, having: str, *, tab: str = "") -> dict[str, Any]:
@@ -376,6 +377,8 @@ class Labeling:
         return sample in self.pool.rows and bool(mask[self.pool.rows[sample]])
 
     def _name(self, name: str) -> str:
+        if name in self.state.names:  # one of the file may have a line break in it
+            return name
         seen = str(name).encode("utf-8", "replace").decode()
         clean = " ".join("".join(c if c.isprintable() else " " for c in seen).split())
         if not clean or len(clean) > _NAME:

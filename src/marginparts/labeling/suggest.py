@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from marginparts.app.preparation import PreparationError
 from marginparts.app.suggestion import Suggestion
 from marginparts.labeling.pool import Pool
 from marginparts.labeling.session import Labeling
@@ -30,6 +31,8 @@ def to_label(pool: Pool, n: int) -> list[Suggestion]:
 
 def to_check(pool: Pool, n: int) -> list[dict[str, Any]]:
     """Return the rows whose label the others speak against, the worst first."""
+    if not pool.given:
+        raise PreparationError(f"{pool.source} has no labels to check; name them with --label.")
     labeling = Labeling(pool, background=False)
     labeling.learn()
     return [
