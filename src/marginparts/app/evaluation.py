@@ -16,7 +16,8 @@ from marginparts import selection
 from marginparts._types import Array, Callback, Data
 from marginparts.backends import Backend
 from marginparts.labels import ClassWeight, Labels
-from marginparts.rivals.contest import RIVALS, best_setting, hidden_values, scores_of
+from marginparts.recipe import Recipe, RunSpec
+from marginparts.rivals.contest import NAIVE_BAYES, RIVALS, best_setting, hidden_values, scores_of
 from marginparts.selection import C_GRID, DEFAULT, Choice, Setting
 from marginparts.selection.folds import Fold, enough_labels, folds_of
 from marginparts.solve.factorize import factorize
@@ -48,11 +49,13 @@ def compare(
     backend: str | Backend = "auto",
     seed: int = 0,
     callback: Callback | None = None,
+    embedded: int = 0,
 ) -> list[Rated]:
     """Score what was chosen against a linear SVM on the inputs, plain NMF and other rivals.
 
     The choice was made on the same trusted data with the same seed and folds, and the options are
     those of `choose`. The callback is called during the plain factorization; a true answer ends it.
+    The last ``embedded`` columns are vectors, of either sign.
 
     Returns
     -------
@@ -69,21 +72,30 @@ def compare(
     labeled = X[np.flatnonzero(labels.labeled)]
     rank = choice.best.n_components
     rows = selection.enough_rows(labels, seed)
-    H, V = start_from("random", X[rows], rank, seed)
-    plain = factorize(X[rows], H, V, max_iter=100, tol=1e-3, backend=backend, callback=callback)
-    maps = selection.codes_by_map(labeled, plain.V, selection.MAP_GRID, backend)
+    how = Recipe(run=RunSpec(max_iter=100, tol=1e-3, backend=backend), embedded=embedded)
+    if embedded:
+        ((_, plain),) = how.parts(X[rows], None, None, rank, (0.0,), seed, callback=callback)
+    else:
+        H, V = start_from("random", X[rows], rank, seed)
+        plain = factorize(X[rows], H, V, max_iter=100, tol=1e-3, backend=backend, callback=callback)
+    maps = how.codes(labeled, plain, selection.MAP_GRID, None)
     on_inputs = {DEFAULT: labeled}
     on_parts = {DEFAULT._replace(map_iter=n): Z for n, Z in maps.items()}
     return [
         Rated(f"NMF-alpha, {rank} parts", choice.honest_score, choice.honest_error),
         _rated("linear SVM on the inputs", folds, on_inputs, _RAW_COSTS),
         _rated(f"plain NMF, {rank} parts", folds, on_parts, C_GRID),
-        *_others(X, labels, folds, seed),
+        *_others(X, labels, folds, seed, embedded),
     ]
 
 
-def _others(X: Data, labels: Labels, folds: list[Fold], seed: int) -> list[Rated]:
-    """Score the other rivals that suit the data, on all labeled rows and some unlabeled ones."""
+def _others(
+    X: Data, labels: Labels, folds: list[Fold], seed: int, embedded: int = 0
+) -> list[Rated]:
+    """Score the other rivals that suit the data, on all labeled rows and some unlabeled ones.
+
+    Naive Bayes counts, and so has no use for vectors.
+    """
     if labels.labeled.sum() > _FEW_LABELS:
         return []
     rows = selection.enough_rows(labels, seed, _FEW_ROWS)
@@ -96,8 +108,9 @@ def _others(X: Data, labels: Labels, folds: list[Fold], seed: int) -> list[Rated
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a setting that is hard to train shows in its score
         for rival in RIVALS:
-            if rival.suits(few, known):
-                values = hidden_values(rival, few, known, moved, seed)
+            own = few[:, : few.shape[1] - embedded] if rival.name == NAIVE_BAYES else few
+            if rival.suits(own, known):
+                values = hidden_values(rival, own, known, moved, seed)
                 rated.append(_honest(rival.name, moved, values, best_setting))
     return rated
 

@@ -3,7 +3,8 @@
 The last update of the map shares out each feature among the parts in proportion to what they
 explain of it, ``h_k = sum_j x_j V_jk h_k' / (V h')_j`` (eq. 4, parts that sum to one). The decision
 value is linear in h once the length of the code is known, so it is a sum of one term a feature and
-the intercept: nothing is approximated.
+the intercept: nothing is approximated. The vector beside a sample has one term, as a whole: its
+coordinates mean nothing to a reader.
 """
 
 import base64
@@ -20,8 +21,12 @@ from marginparts.app.preparation import PreparationError
 from marginparts.app.readers import Batch
 from marginparts.backends.base import inverse_or_zero, safe_ratio
 from marginparts.estimators import NMFAlphaClassifier
+from marginparts.recipe import blocks_of
 from marginparts.solve.map import map_rows, map_rows_each, mixed_codes
 from marginparts.topics import TopicView, topic_view
+
+#: What the term of a vector is called.
+VECTOR = "(its vector)"
 
 #: Entries of a temporary.
 _AT_ONCE = 4e6
@@ -76,7 +81,7 @@ def view_of(model: Model, batches: Iterable[Batch]) -> TopicView:
     """
     counting = replace(model.preparation, weighting="counts", idf=None)
     samples = [batch.samples for batch in batches]
-    rows = [sp.csr_array(model.prepare(each)) for each in samples]
+    rows = [sp.csr_array(model.features(each)) for each in samples]
     if not sum(each.nnz for each in rows):
         raise PreparationError("The file has no sample with anything in it that the model knows.")
     X, names = sp.vstack(rows), model.feature_names
@@ -92,18 +97,32 @@ def contributions(
     """Share out decision values among the features of trusted rows (n, d).
 
     ``questions`` (n,) are the decision values to explain, rows of ``coef_``. The rows (n, d) that
-    are returned sum to the decision values less the intercepts.
+    are returned sum to the decision values less the intercepts. Where vectors stand beside other
+    features, what they say together is the last column.
     """
-    X = sp.csr_array(X, dtype=np.float64)
     # each nonzero meets every part: a few rows at a time
     step = max(1, int(_AT_ONCE / max(classifier.parts_.components_.shape[0], 1) / X.shape[1]))
     pieces = [slice(k, k + step) for k in range(0, X.shape[0], step)]
-    return sp.vstack([_contributions(classifier, X[s], questions[s]) for s in pieces], "csr")
+    vectors = getattr(classifier, "embedding_parts_", None)
+    if vectors is None:
+        return sp.vstack([_contributions(classifier, X[s], questions[s])[0] for s in pieces], "csr")
+    found = []
+    for s in pieces:
+        words, rest = blocks_of(X[s], vectors.n_features_in_)
+        terms, more = _contributions(classifier, words, questions[s], vectors._codes(rest))
+        found.append(sp.hstack([terms, more[:, None]]))
+    return sp.csr_array(sp.vstack(found))
 
 
 def _contributions(
-    classifier: NMFAlphaClassifier, X: sp.csr_array, questions: NDArray[np.intp]
-) -> sp.csr_array:
+    classifier: NMFAlphaClassifier,
+    X: Data,
+    questions: NDArray[np.intp],
+    beside: Array | None = None,
+) -> tuple[sp.csr_array, Array]:
+    """Return the terms of features (n, d), and that of codes ``beside`` (n, q) theirs."""
+    X = sp.csr_array(X, dtype=np.float64)
+    beside = np.empty((X.shape[0], 0)) if beside is None else beside.astype(np.float64)
     parts = classifier.parts_
     V = parts.components_.T.astype(np.float64)
     n_iter = parts.map_iter
@@ -114,44 +133,53 @@ def _contributions(
     else:
         before, H = np.ones((X.shape[0], V.shape[1])), map_rows_each(X, V, [1], parts.backend)[0]
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    linear, pull = _pulls(classifier, X, H, questions)
+    linear, pull, other = _pulls(classifier, X, H, questions, beside)
     shares = V[X.indices] * before[rows]
     explained = inverse_or_zero(shares.sum(axis=1), np.dtype(np.float64))
     terms = X.data * explained * np.einsum("ek,ek->e", shares, pull[rows])
     if linear is not None:
         terms += X.data * np.einsum("ek,ek->e", parts.projection_[X.indices], linear[rows])
-    return sp.csr_array((terms, X.indices, X.indptr), shape=X.shape)
+    more = np.einsum("nq,nq->n", beside, other)
+    return sp.csr_array((terms, X.indices, X.indptr), shape=X.shape), more
 
 
 def _pulls(
-    classifier: NMFAlphaClassifier, X: sp.csr_array, H: Array, questions: NDArray[np.intp]
-) -> tuple[Array | None, Array]:
+    classifier: NMFAlphaClassifier,
+    X: sp.csr_array,
+    H: Array,
+    questions: NDArray[np.intp],
+    beside: Array,
+) -> tuple[Array | None, Array, Array]:
     """Return what the decision values are made of, up to the intercepts.
 
-    A decision value is ``(X @ projection) . linear + H . pull``, row by row; ``linear`` is None
-    where the codes have no projection.
+    A decision value is ``(X @ projection) . linear + H . pull + beside . other``, row by row;
+    ``linear`` is None where the codes have no projection.
     """
     parts, head = classifier.parts_, classifier.head_
-    coef, r = head.coef[questions], parts.components_.shape[0]
-    if parts.output in ("gram", "coefficients"):
-        root = parts.gram_root_ if parts.output == "gram" else np.eye(r)
-        return None, (coef @ root) * _inverse_sizes(H @ root, head.size)[:, None]
-    projected = np.asarray(X @ parts.projection_)
-    if parts.output == "projection":
-        return coef * _inverse_sizes(projected, head.size)[:, None], np.zeros_like(H)
-    codes = mixed_codes(projected, H)
-    coef = coef * _inverse_sizes(codes, head.size)[:, None]
+    r = parts.components_.shape[0]
+    gram = parts.output in ("gram", "coefficients")
+    projected = np.empty((0, 0)) if gram else np.asarray(X @ parts.projection_)
+    root = parts.gram_root_ if parts.output == "gram" else np.eye(r)
+    mixed = parts.output == "mixed"
+    codes = H @ root if gram else mixed_codes(projected, H) if mixed else projected
+    sizes = _inverse_sizes(np.hstack([codes, beside]), head.size)
+    coef = head.coef[questions] * sizes[:, None]
+    coef, other = coef[:, : codes.shape[1]], coef[:, codes.shape[1] :]
+    if gram:
+        return None, coef @ root, other
+    if not mixed:
+        return coef, np.zeros_like(H), other
     # unit rows, and roots: sqrt(share) is the coefficient times 1 / sqrt(coefficient x sum)
     lengths = inverse_or_zero(np.linalg.norm(projected, axis=1), np.dtype(np.float64))
     products = H * H.sum(axis=1, keepdims=True)
     roots = 0.5 * np.sqrt(safe_ratio(np.ones_like(products), products))
-    return coef[:, :r] * lengths[:, None], coef[:, r:] * roots
+    return coef[:, :r] * lengths[:, None], coef[:, r:] * roots, other
 
 
 def part_weights(classifier: NMFAlphaClassifier) -> Array:
     """Return what a sample made of one part alone would score (r, c), less the intercept.
 
-    One column a class; with two classes the first is the second one's negative.
+    It has no vector. One column a class; with two classes the first is the second one's negative.
     """
     parts = classifier.parts_
     if parts.output in ("projection", "mixed"):
@@ -161,7 +189,7 @@ def part_weights(classifier: NMFAlphaClassifier) -> Array:
     else:
         codes = parts.gram_root_.astype(np.float64)
     lengths = inverse_or_zero(np.linalg.norm(codes, axis=1), codes.dtype)
-    weights = (codes * lengths[:, None]) @ classifier.head_.coef.T
+    weights = (codes * lengths[:, None]) @ classifier.head_.coef[:, : codes.shape[1]].T
     two = not classifier.multilabel_ and weights.shape[1] == 1
     return np.hstack([-weights, weights]) if two else np.asarray(weights)
 

@@ -3,7 +3,7 @@
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array, Callback, Data, PathStep, Stop
 from marginparts.app import preparation
+from marginparts.app.encoders import encoded
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
 from marginparts.app.model_file import load
+from marginparts.app.options import Options, check_missing, check_vectors
 from marginparts.app.preparation import Preparation, PreparationError, as_counted
 from marginparts.app.readers import Layout, SampleSource, open_source, read_all, read_seeds, targets
 from marginparts.checkpoint import Checkpoint
@@ -25,7 +27,7 @@ from marginparts.estimators import NMFAlphaCV
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import check_column
 from marginparts.files.layout import Batch
-from marginparts.labels import ClassWeight, encode_labels
+from marginparts.labels import encode_labels
 from marginparts.seeds import seed_columns
 from marginparts.solve.prior import carried_parts
 from marginparts.validation import check_weights, seed_of
@@ -38,72 +40,6 @@ _PATH_ENTRIES = 12
 
 #: Told in a word what comes next: reading, preparing, choosing, comparing, following lam.
 OnStage = Callable[[str], None]
-
-
-class Options(NamedTuple):
-    """What can be said about a fit; everything else is chosen.
-
-    Attributes
-    ----------
-    n_components, lam, C : number, sequence of numbers or "auto"
-        The number of parts, the weight of the labels and the cost of the last SVM; several are
-        tried. See `NMFAlphaCV`, also for the next five.
-    class_weight : {None, "balanced"} or dict
-    scoring : str or None
-    max_iter : int
-    backend : str
-    random_state : int
-    keep_path : bool
-        Keep the parts for several lam, for the report's slider.
-    checkpoint : path, Checkpoint or None
-        Where the choice and the fit survive a kill. The file stays: remove it when the model is
-        safe.
-    min_df, max_df : int, float
-        Texts that must have a word, and the largest share of them that may have it.
-    stop_words : "english", a file with one word a line, a sequence of words, or None
-        What to leave out of texts.
-    ngrams : int
-        Also use runs of up to so many words.
-    weighting : {"auto", "counts", "l2-log", "tf-idf"}
-        Of counts.
-    weight : str or None
-        The column of a table of texts that says how much each of them counts; 0 leaves it out.
-    seeds : dict, path or None
-        Words that speak for classes, see `NMFAlphaClassifier`, or a file of them (``.csv`` with
-        the columns class, word and maybe strength, or ``.json``). No label is needed then.
-    prior : Model, path or None
-        A model whose parts those of the fit are to stay near, its words matched by name. Unless
-        the number of parts is given, there are as many.
-    strength : float
-        What the prior counts, see `NMFAlpha`.
-    exclusivity : float
-        A charge for features that parts share, see `NMFAlpha`.
-    missing : {None, "nan"}
-        Take empty cells and NaN of a matrix for values that are missing, see `NMFAlphaClassifier`.
-        Counts are not weighted then.
-    """
-
-    n_components: int | Sequence[int] | str = "auto"
-    lam: float | Sequence[float] | str = "auto"
-    C: float | Sequence[float] | str = "auto"
-    class_weight: ClassWeight = None
-    scoring: str | None = None
-    max_iter: int = 100
-    backend: str = "auto"
-    random_state: int = 0
-    keep_path: bool = False
-    checkpoint: str | os.PathLike[str] | Checkpoint | None = None
-    min_df: int = 2
-    max_df: float = 0.7
-    stop_words: str | os.PathLike[str] | Sequence[str] | None = None
-    ngrams: int = 1
-    weighting: str = "auto"
-    weight: str | None = None
-    seeds: Any = None
-    prior: Any = None
-    strength: float = 1.0
-    exclusivity: float = 0.0
-    missing: str | None = None
 
 
 class Prepared(NamedTuple):
@@ -148,11 +84,11 @@ def fit_file(
     on_stage : callable
         Called with a word when a stage begins.
     **options
-        The fields of `marginparts.app.fitting.Options`: ``n_components``, ``lam``, ``C``,
+        The fields of `marginparts.app.options.Options`: ``n_components``, ``lam``, ``C``,
         ``class_weight``, ``scoring``, ``max_iter``, ``backend``, ``random_state``, ``keep_path``,
         ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``, ``weight``;
-        and ``weighting``, ``seeds``, ``prior``, ``strength``, ``exclusivity`` and ``missing``. None
-        need be given.
+        and ``weighting``, ``seeds``, ``prior``, ``strength``, ``exclusivity``, ``missing``,
+        ``embeddings`` and ``embed``. None need be given.
 
     Returns
     -------
@@ -187,29 +123,12 @@ def fit_file(
     on_stage("reading")
     source = open_source(
         path, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
-        encoding=encoding, gaps=wanted.missing is not None,
+        encoding=encoding, gaps=wanted.missing is not None, embeddings=wanted.embeddings,
     )  # fmt: skip
-    _check_missing(wanted, source)
+    check_missing(wanted, source)
+    check_vectors(wanted, source)
     prepared = _prepared(source, wanted, on_stage)
     return fit_model(prepared, wanted, callback=callback, on_stage=on_stage)
-
-
-def _check_missing(options: Options, source: SampleSource) -> None:
-    """Refuse gaps that nothing can be made of."""
-    if options.missing is None:
-        return
-    if options.missing != "nan":
-        raise PreparationError(
-            f"--missing {options.missing} does not go with labels, for which most of each row must "
-            'be known; it is nan, or use the codes of NMFAlpha(missing="zeros") in Python.'
-        )
-    if source.layout.kind != "matrix":
-        raise PreparationError(f"--missing is for matrices and numeric tables; {source.path} is "
-                               "none.")  # fmt: skip
-    if options.weighting not in ("auto", "counts"):
-        raise PreparationError(
-            f"--weighting {options.weighting} needs whole rows, and does not go with --missing."
-        )
 
 
 def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prepared:
@@ -222,7 +141,15 @@ def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prep
     y, class_names = targets(batch.labels, source, options.seeds or ())
     on_stage("preparing")
     how, X = matrix_of(batch, source, options)
-    return Prepared(X, y, class_names, how, source.layout, source.path.name, weights)
+    layout, vectors = source.layout, batch.vectors
+    if options.embed is not None:
+        on_stage("encoding")
+        vectors = encoded(options.embed, batch.samples)
+        layout = replace(layout, vectors=vectors.shape[1], encoder=options.embed)
+    if vectors is not None and not vectors.any():
+        raise PreparationError("All vectors are zero; there is nothing to learn from them.")
+    X = preparation.beside(X, vectors)
+    return Prepared(X, y, class_names, how, layout, source.path.name, weights)
 
 
 def matrix_of(batch: Batch, source: SampleSource, options: Options) -> tuple[Preparation, Data]:
@@ -265,7 +192,9 @@ def _weights(columns: dict[str, list[Any]], name: str, source: SampleSource) -> 
 
 def _counting(batch: Batch, kept: NDArray[np.bool_]) -> Batch:
     """Return the texts that count."""
-    return Batch(list(compress(batch.samples, kept)), list(compress(batch.labels, kept)), {})
+    vectors = None if batch.vectors is None else batch.vectors[kept]
+    samples, labels = (list(compress(each, kept)) for each in (batch.samples, batch.labels))
+    return Batch(samples, labels, {}, vectors)
 
 
 def fit_model(
@@ -290,12 +219,12 @@ def fit_model(
     rated = compare(
         data.X, labels, classifier.choice_, class_weight=options.class_weight,
         scoring=options.scoring, backend=options.backend, seed=seed_of(options.random_state),
-        callback=_in_stage(callback, "comparing"),
+        callback=_in_stage(callback, "comparing"), embedded=data.layout.vectors,
     )  # fmt: skip
-    path = []
+    path, own = [], classifier._without_embedding(data.X)
     if options.keep_path:
         on_stage("following lam")
-        path = classifier.parts_.path(data.X, PATH, callback=_in_stage(callback, "following lam"))
+        path = classifier.parts_.path(own, PATH, callback=_in_stage(callback, "following lam"))
         if data.layout.image_shape is None:
             path = [
                 PathStep(step.lam, largest_entries(distinctive(step.components), _PATH_ENTRIES))
@@ -306,7 +235,7 @@ def fit_model(
     card = Card(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
         label_counts=counts, rated=rated, doubt=classifier.doubt_,
-        shares=_shares(classifier, data.X), seconds=time.perf_counter() - began,
+        shares=_shares(classifier, own), seconds=time.perf_counter() - began,
         stopped=classifier.parts_.stop_ in (Stop.CALLBACK, Stop.INTERRUPTED),
         prior=options.prior and options.prior.card.source,
         carried=options.prior.n_parts if options.prior and options.strength else 0,
@@ -323,7 +252,7 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
     classifier = NMFAlphaCV(
         len(prior) if prior is not None and ranks == "auto" else ranks, lam=options.lam,
         C=options.C, prior=prior, strength=options.strength, exclusivity=options.exclusivity,
-        missing=options.missing,
+        missing=options.missing, embedded=data.layout.vectors,
         class_weight=options.class_weight, scoring=options.scoring,
         max_iter=options.max_iter, backend=options.backend, random_state=options.random_state,
         callback=callback, checkpoint=kept, seeds=_seed_columns(data, options.seeds),

@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Data, PathStep, Samples
+from marginparts.app.encoders import encoded
 from marginparts.app.evaluation import Rated
-from marginparts.app.preparation import Preparation
+from marginparts.app.preparation import Preparation, PreparationError, beside
 from marginparts.app.readers import Label, Layout
 from marginparts.estimators import NMFAlphaClassifier
 from marginparts.scores import score_name
@@ -112,7 +113,7 @@ class Model:
     @property
     def feature_names(self) -> list[str]:
         """What the columns of the prepared data are called."""
-        d = self.classifier.n_features_in_
+        d = self.classifier.n_features_in_ - self.layout.vectors
         return self.preparation.names or [f"column {k + 1}" for k in range(d)]
 
     def __repr__(self) -> str:
@@ -121,16 +122,38 @@ class Model:
             f"{self.card.n_labeled} of {self.card.n_samples} samples labeled)"
         )
 
-    def prepare(self, samples: Samples) -> Any:
-        """Return samples as rows (n, d) that the classifier takes, with gaps filled."""
+    def prepare(self, samples: Samples, vectors: Array | None = None) -> Any:
+        """Return samples as rows (n, d) that the classifier takes, with gaps filled.
+
+        A model that was fitted with vectors needs those of the samples (n, k), unless it has an
+        encoder.
+        """
+        return beside(self.features(samples), self._vectors(samples, vectors))
+
+    def _vectors(self, samples: Samples, vectors: Array | None) -> Array | None:
+        """Return the vectors beside samples, or say why there should be some or none."""
+        k = self.layout.vectors
+        if vectors is None and self.layout.encoder is not None:
+            vectors = encoded(self.layout.encoder, samples)  # type: ignore[arg-type]
+        if not k and vectors is not None:
+            raise PreparationError("The model was fitted without vectors; leave them out.")
+        if k and (vectors is None or np.shape(vectors)[1:] != (k,)):
+            raise PreparationError(
+                f"The model was fitted with vectors of {k} numbers beside the samples; give one "
+                "from the same encoder for each."
+            )
+        return vectors
+
+    def features(self, samples: Samples) -> Any:
+        """Return words or columns of samples as rows, with gaps filled, without vectors."""
         if isinstance(samples, str):
             raise ValueError("A model takes a list of samples; put the text into a list.")
         X = self.preparation.apply(samples)  # type: ignore[arg-type]
         return self.classifier._whole(X) if self.layout.gaps else X
 
-    def transform(self, samples: Samples) -> Array:
-        """Return Z (n, r): samples expressed in the parts."""
-        return self.classifier.transform(self.prepare(samples))
+    def transform(self, samples: Samples, vectors: Array | None = None) -> Array:
+        """Return Z (n, r): samples expressed in the parts; those of vectors are left out."""
+        return self.classifier.transform(self.prepare(samples, vectors))
 
     def values(self, X: Data) -> Array:
         """Return decision values (n, c) of prepared rows, one column a class.
@@ -181,20 +204,20 @@ class Model:
         top = np.partition(values, -2, axis=1)[:, -2:]
         return np.asarray(top[:, 1] - top[:, 0])
 
-    def predict(self, samples: Samples) -> list[Any]:
+    def predict(self, samples: Samples, vectors: Array | None = None) -> list[Any]:
         """Return a label for each sample; a tuple of labels where there can be several."""
         if isinstance(samples, list) and not samples:
             return []
-        decisions = self.decide(self.values(self.prepare(samples)))
+        decisions = self.decide(self.decision_function(samples, vectors))
         return [d.labels if self.multilabel else d.labels[0] for d in decisions]
 
-    def decision_function(self, samples: Samples) -> Array:
+    def decision_function(self, samples: Samples, vectors: Array | None = None) -> Array:
         """Return a score for each sample and class (n, c); the largest, or those above 0, win."""
-        return self.values(self.prepare(samples))
+        return self.values(self.prepare(samples, vectors))
 
-    def predict_proba(self, samples: Samples) -> Array:
+    def predict_proba(self, samples: Samples, vectors: Array | None = None) -> Array:
         """Return a probability for each sample and class (n, c); NaN where labels were too few."""
-        return self.probabilities(self.decision_function(samples))
+        return self.probabilities(self.decision_function(samples, vectors))
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction import text as sklearn_text
+from sklearn.preprocessing import normalize
 
 from marginparts._types import Array, Data
 from marginparts.files.atomic import problems_with
@@ -137,6 +138,16 @@ def prepare_matrix(
     idf = idf_of(X).astype(np.float32) if weighting == "tf-idf" else None
     preparation = MatrixPreparation(None if names is None else list(names), weighting, idf)
     return preparation, preparation.apply(X)
+
+
+def beside(rows: Data, vectors: Array | None) -> Data:
+    """Return rows (n, d) with vectors (n, k), each made of length 1, behind them."""
+    if vectors is None:
+        return rows
+    unit = normalize(np.asarray(vectors, dtype=np.float32))
+    if isinstance(rows, np.ndarray):
+        return np.hstack([rows, unit])
+    return sp.csr_array(sp.hstack([rows, sp.csr_array(unit)]))
 
 
 def check_weighting(name: str) -> None:

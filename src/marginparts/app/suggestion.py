@@ -69,8 +69,8 @@ def _cosine(a: Any, b: Any) -> float:
 
 def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[tuple[Suggestion, Any]]:
     """Return the unlabeled rows of a batch that are least sure, up to n a part, with the rows."""
-    X = model.prepare(batch.samples)
-    mass = np.asarray(X.sum(axis=1)).ravel()
+    X = model.prepare(batch.samples, batch.vectors)
+    mass = np.asarray(abs(X).sum(axis=1)).ravel()
     rows = np.array(
         [k for k, label in enumerate(batch.labels) if model.known(label) is None and mass[k] > 0]
     )
@@ -78,11 +78,12 @@ def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[tuple[Sug
         return []
     values = model.values(X[rows])
     sureness = model.sureness(values)
-    parts = model.classifier.parts_._coefficients(X[rows]).argmax(axis=1)
+    own = model.classifier._without_embedding(X[rows])
+    parts = model.classifier.parts_._coefficients(own).argmax(axis=1)
     order = np.lexsort((sureness, parts))
     rank = np.arange(len(order)) - np.searchsorted(parts[order], parts[order])
     few = order[rank < n]
-    unit = normalize(X[rows])
+    unit = normalize(own)
     return [
         (Suggestion(
             before + int(rows[k]) + 1,

@@ -41,6 +41,9 @@ def examples(*commands: str) -> str:
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, for scripts.")]
 Encoding = Annotated[str, option("--encoding", "NAME", "The encoding of text files.")]
+Embeddings = Annotated[
+    Path | None, option("--embeddings", "FILE", "Vectors of an encoder: .npy, one row a sample.")
+]
 
 #: Control characters but for line ends and tabs, turns of the writing, and halves of characters.
 _COMMANDS = re.compile(

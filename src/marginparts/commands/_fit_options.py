@@ -67,6 +67,14 @@ Seeds = Annotated[
         "Words that speak for classes: a .csv with class, word, strength, or .json, .yaml.",
     ),
 ]  # fmt: skip
+Embed = Annotated[
+    str | None,
+    _texts(
+        "--embed", "NAME",
+        "Make vectors of the texts with an installed encoder: wordllama, model2vec:FOLDER or "
+        "sentence-transformers:NAME.",
+    ),
+]  # fmt: skip
 
 Components = Annotated[
     str, _method("--components", "N", "The number of parts; several to try as 16,32,64.")

@@ -30,6 +30,8 @@ EPILOG = console.examples(
     "fit tickets.csv --text body --seeds seeds.csv --out tickets.model",
     "fit march.csv --text body --label team --prior february.model --out march.model",
     "fit sensors.csv --label state --missing nan --out sensors.model",
+    "fit tickets.csv --text body --label team --embeddings vectors.npy --out tickets.model",
+    "fit tickets.csv --text body --label team --embed wordllama --out tickets.model",
     "fit large.npz --labels labels.txt --checkpoint large.ckpt --out large.model",
 )
 
@@ -44,6 +46,7 @@ def fit(
     labels: options.LabelsFile = None,
     words: options.WordsFile = None,
     seeds: options.Seeds = None,
+    embeddings: console.Embeddings = None,
     components: options.Components = "auto",
     lam: options.Lam = "auto",
     cost: options.Cost = "auto",
@@ -63,6 +66,7 @@ def fit(
     stop_words: options.StopWords = None,
     ngrams: options.NGrams = 1,
     weighting: options.Weighting = "auto",
+    embed: options.Embed = None,
     encoding: console.Encoding = "utf-8",
     as_json: console.AsJson = False,
     quiet: console.Quiet = False,
@@ -79,13 +83,15 @@ def fit(
         from marginparts.app.model_file import save
 
         _check(class_weight, scoring, backend)
-        path_out = _destination((file, labels, words, stop_words, seeds, prior), out, checkpoint)
+        sources = (file, labels, words, stop_words, seeds, prior, embeddings)
+        path_out = _destination(sources, out, checkpoint)
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
             encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words, ngrams=ngrams,
             weight=weight, weighting=weighting, max_iter=max_iter, backend=backend, scoring=scoring,
             **_tried(components, lam, cost, class_weight), random_state=seed, keep_path=path,
             prior=prior, strength=strength, exclusivity=exclusivity, missing=missing, seeds=seeds,
+            embeddings=embeddings, embed=embed,
         )  # fmt: skip
         before = _before(path_out)
         model, heard = _watched(asked, file.name, checkpoint, shown=not (quiet or as_json))
@@ -194,6 +200,7 @@ def _check(class_weight: str | None, scoring: str | None, backend: str) -> None:
 #: What the stages of a fit are called on the screen.
 _STAGES = {
     "preparing": "preparing",
+    "encoding": "making vectors",
     "choosing": "choosing settings",
     "parts": "finding the parts",
     "comparing": "comparing with others",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from rich.text import Text
 from marginparts.commands import _console
 from marginparts.commands._console import (
     AsJson,
+    Embeddings,
     Encoding,
     ModelFile,
     Quiet,
@@ -22,7 +24,7 @@ from marginparts.commands._console import (
     printable,
     show,
 )
-from marginparts.files.atomic import check_destination, written_beside
+from marginparts.files.atomic import FileProblemError, check_destination, written_beside
 
 if TYPE_CHECKING:
     from marginparts.app.model import Model
@@ -64,6 +66,8 @@ def topics(
         console = Console(highlight=False)
         for entry in found:
             console.print(_entry(entry, pictures=fitted.layout.kind == "image"))
+        if fitted.layout.vectors:
+            show("The vectors beside the samples have parts of their own, which have no words.")
 
 
 def _entry(entry: dict[str, Any], *, pictures: bool) -> Group:
@@ -93,7 +97,8 @@ def _view(model: Model, file: Path, encoding: str, most: int | None = None) -> T
     from marginparts.app.explanation import view_of
     from marginparts.app.readers import open_source
 
-    source = open_source(file, encoding=encoding, like=model.layout)
+    # vectors have no words to count
+    source = open_source(file, encoding=encoding, like=replace(model.layout, vectors=0))
     with _console.bars(quiet=True) as shown:
         return view_of(model, islice(_console.watched(source, shown, "counting"), most))
 
@@ -149,6 +154,7 @@ def report(
             "--out", "PAGE", "Where to write the page.", show_default="MODEL with the ending .html"
         ),
     ] = None,
+    embeddings: Embeddings = None,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -166,11 +172,14 @@ def report(
     with _console.sentences(), _console.bars(quiet=quiet or as_json) as shown:
         _console.refuse_same(file, page)
         _console.refuse_same(model, page)
+        _console.refuse_same(embeddings, page)
+        if file is None and embeddings is not None:
+            raise FileProblemError("--embeddings are vectors of samples; give their FILE, too.")
         check_destination(page)
         fitted = _console.load_model(model)
         examples = view = None
         if file is not None:
-            source = open_source(file, encoding=encoding, like=fitted.layout)
+            source = open_source(file, encoding=encoding, embeddings=embeddings, like=fitted.layout)
             examples = find_examples(fitted, _console.watched(source, shown, "looking through"))
             if fitted.layout.kind != "image":
                 with suppress(PreparationError):  # there is nothing to count

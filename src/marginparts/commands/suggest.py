@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.text import Text as RichText
 
 from marginparts.commands import _console, use
-from marginparts.commands._console import AsJson, Encoding, Quiet, option, show
+from marginparts.commands._console import AsJson, Embeddings, Encoding, Quiet, option, show
 from marginparts.files.atomic import FileProblemError
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def suggest_next(
     label: Annotated[
         str | None, option("--label", "COLUMN", "The column of labels.", show_default="as above")
     ] = None,
+    embeddings: Embeddings = None,
     raw: use.Raw = False,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
@@ -64,13 +66,18 @@ def suggest_next(
 
     with _console.sentences():
         if file is None or suspects:
+            if embeddings is not None:
+                raise FileProblemError(
+                    "Vectors are for the suggestions of a model; leave out --embeddings."
+                )
             pool = _pool(model, file, text, label, encoding)
             _check_free(out)
             found: list[Any] = to_check(pool, n) if suspects else to_label(pool, n)
         else:
             silent = quiet or as_json
             doing = "looking through"
-            with use.opened(model, file, encoding, text, silent, doing, out, label) as both:
+            where = model, file, encoding, text, silent, doing, out
+            with use.opened(*where, label=label, embeddings=embeddings) as both:
                 _check_free(out)
                 found = suggest(*both, n)
         _show_next(found, file or model, out, suspects, raw=raw, as_json=as_json, quiet=quiet)
@@ -82,7 +89,7 @@ def _pool(
     """Read a file, like that of the model; without a file, what stands in its place is the file."""
     from marginparts.labeling.pool import Pool
 
-    like = None if file is None else _console.load_model(model).layout
+    like = None if file is None else replace(_console.load_model(model).layout, vectors=0)
     path = model if file is None else file
     return Pool.read(path, text=text, label=label, encoding=encoding, like=like)
 

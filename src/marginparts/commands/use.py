@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from marginparts.commands import _console
-from marginparts.commands._console import AsJson, Encoding, ModelFile, Quiet, option, show
+from marginparts.commands._console import (
+    AsJson,
+    Embeddings,
+    Encoding,
+    ModelFile,
+    Quiet,
+    option,
+    show,
+)
 
 if TYPE_CHECKING:
     from marginparts._types import Array
@@ -38,15 +46,18 @@ TABLE = ".csv, .tsv, .jsonl or .parquet file"
 @contextmanager
 def opened(
     model_path: Path, file: Path, encoding: str, text: str | None, quiet: bool, doing: str,
-    out: Path | None, label: str | None = None,
+    out: Path | None, *, label: str | None = None, embeddings: Path | None = None,
 ) -> Iterator[tuple[Model, Iterator[Batch]]]:  # fmt: skip
     """Open a model and a file like the one it was fitted to, with a bar over the rows."""
     from marginparts.app.readers import open_source
 
     _console.refuse_same(file, out)
+    _console.refuse_same(embeddings, out)
     _console.refuse_same(model_path, out)
     model = _console.load_model(model_path)
-    source = open_source(file, text=text, label=label, encoding=encoding, like=model.layout)
+    source = open_source(
+        file, text=text, label=label, encoding=encoding, embeddings=embeddings, like=model.layout
+    )
     with _console.bars(quiet=quiet) as shown:
         yield model, _console.watched(source, shown, doing)
 
@@ -68,6 +79,7 @@ def predict(
         bool, typer.Option("--all", help="Add the score and probability of every label.")
     ] = False,
     text: Text = None,
+    embeddings: Embeddings = None,
     raw: Raw = False,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
@@ -86,7 +98,10 @@ def predict(
     silent = quiet or as_json or out is None
     with (
         _console.sentences(),
-        opened(model, file, encoding, text, silent, "labeling", out) as (fitted, batches),
+        opened(model, file, encoding, text, silent, "labeling", out, embeddings=embeddings) as (
+            fitted,
+            batches,
+        ),
         open_table_writer(out, fitted.layout.label_sep or ";", as_json=as_json, raw=raw) as writer,
     ):
         agreement, n, empty = Agreement(fitted.class_names, fitted.multilabel), 0, 0
@@ -137,9 +152,9 @@ def _decided(model: Model, batch: Batch) -> tuple[list[Decision], Array, int]:
 
     from marginparts.app.model import Decision
 
-    X = model.prepare(batch.samples)
+    X = model.prepare(batch.samples, batch.vectors)
     values = model.values(X)
-    blank = np.asarray(X.sum(axis=1)).ravel() == 0
+    blank = np.asarray(abs(X).sum(axis=1)).ravel() == 0
     pairs = zip(blank, model.decide(values), strict=True)
     decisions = [Decision((), (), ()) if nothing else decision for nothing, decision in pairs]
     return decisions, values, int(blank.sum())
@@ -237,6 +252,7 @@ def transform(
     file: DataFile,
     out: Annotated[Path, option("--out", "FILE", "A .csv, .tsv, .jsonl, .parquet or .npz file.")],
     text: Text = None,
+    embeddings: Embeddings = None,
     raw: Raw = False,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
@@ -251,20 +267,25 @@ def transform(
     n = 0
     with (
         _console.sentences(),
-        opened(model, file, encoding, text, quiet or as_json, "mapping", out) as (fitted, batches),
+        opened(
+            model, file, encoding, text, quiet or as_json, "mapping", out, embeddings=embeddings
+        ) as (
+            fitted,
+            batches,
+        ),
     ):
         writers.check_ending(out, (*writers.TABLES, *writers.ARRAYS))
         texts = text or fitted.layout.text  # long, and not what codes are for
         if out.suffix.lower() in writers.ARRAYS:
             with writers.open_array_writer(out, "Z", fitted.n_parts) as write:
                 for batch in batches:
-                    Z = fitted.transform(batch.samples)
+                    Z = fitted.transform(batch.samples, batch.vectors)
                     write(Z)
                     n += len(Z)
         else:
             with writers.open_table_writer(out, raw=raw) as writer:
                 for batch in batches:
-                    Z = fitted.transform(batch.samples)
+                    Z = fitted.transform(batch.samples, batch.vectors)
                     columns = {k: v for k, v in batch.columns.items() if k != texts}
                     parts = {f"part {k + 1}": [short(z) for z in c] for k, c in enumerate(Z.T)}
                     writer.write(beside(columns, parts))

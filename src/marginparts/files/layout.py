@@ -22,11 +22,14 @@ class Batch(NamedTuple):
     columns : dict of str to list of n cells
         What identifies the rows, to be written beside predictions: all columns of a table with
         their original cells, ``row`` (from 1) of a matrix, ``cell`` of h5ad, ``file`` of images.
+    vectors : (n, k) array or None
+        What an encoder makes of the samples, where it is given beside them.
     """
 
     samples: Any
     labels: list[Label]
     columns: dict[str, list[Any]]
+    vectors: Any = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,10 @@ class Layout:
         Whether images are dark on bright, and are turned so that the ink is large.
     gaps : bool
         Whether empty cells and NaN of a matrix are values that are missing, and no mistakes.
+    vectors : int
+        How many numbers the vector beside a sample has; 0 is no vectors.
+    encoder : str or None
+        What makes the vectors of texts, where that is not left to the user.
     """
 
     kind: str
@@ -65,6 +72,8 @@ class Layout:
     image_shape: tuple[int, int] | None = None
     invert: bool | None = None
     gaps: bool = False
+    vectors: int = 0
+    encoder: str | None = None
 
 
 @dataclass

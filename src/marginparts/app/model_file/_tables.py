@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from marginparts.app.preparation import WEIGHTINGS
-from marginparts.files.invariants import Field, Items, Letter, Part, Rule, Table, Value
+from marginparts.files.invariants import (
+    Field,
+    InvariantError,
+    Items,
+    Letter,
+    Part,
+    Rule,
+    Table,
+    Value,
+)
 from marginparts.scores import SCORINGS
 
 #: More updates than this are no map, but a way to keep a machine busy.
@@ -63,6 +72,15 @@ def _can_be_shown(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     shown = ("history_", "margin_names_", "margin_components_", "margin_codes_", "margin_kept_")
     found = vars(fields["classifier"].parts_)
     return all(found.get(name) is not None for name in shown)
+
+
+def _without_vectors(fields: Mapping[str, Any], sizes: dict[str, int]) -> int:
+    """Return how many columns a model's own preparation makes, beside vectors."""
+    vectors = getattr(fields["layout"], "vectors", 0)
+    beside = getattr(fields["classifier"], "embedding_parts_", None)
+    if vectors != (0 if beside is None else beside.n_features_in_):
+        raise InvariantError("of the vectors does not fit the layout")
+    return int(fields["classifier"].n_features_in_ - vectors)
 
 
 def _are_scores(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
@@ -250,6 +268,7 @@ TABLES: dict[str, Table] = {
         Items("names", Value("names", "str"), "d", optional=True),
         Value("n_columns", "int", 1, letter="d", optional=True),
         Value("gaps", "bool", optional=True),
+        Value("vectors", "int", 0, optional=True), Value("encoder", "str", optional=True),
         Items("image_shape", Value("image_shape", "int", 1, 2**16), 2, optional=True),
         Rule(
             "image_shape",
@@ -271,7 +290,8 @@ TABLES: dict[str, Table] = {
         Value("prior", "str", optional=True), Value("carried", "int", 0, optional=True),
     ),
     "Model": (
-        Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV")),
+        Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV"), own="d"),
+        Letter("d", _without_vectors),
         Rule("classifier", _can_be_shown, "has no history or no margin components"),
         Items("class_names", Value("class_names", "str"), "c"),
         Part("preparation", ("TextPreparation", "MatrixPreparation")),

@@ -13,6 +13,7 @@ from marginparts.app.readers._matrices import open_h5ad, open_matrix
 from marginparts.app.readers._svmlight import open_svmlight
 from marginparts.app.readers._table_files import DelimitedFile, JSONLinesFile, ParquetFile
 from marginparts.app.readers._tables import open_table
+from marginparts.app.readers._vectors import with_vectors
 from marginparts.files.atomic import FileProblemError, problems_with
 from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
 from marginparts.files.streams import check_encoding
@@ -40,6 +41,7 @@ def open_source(
     label_sep: str | None = None,
     labels: str | os.PathLike[str] | None = None,
     words: str | os.PathLike[str] | None = None,
+    embeddings: str | os.PathLike[str] | None = None,
     encoding: str = "utf-8",
     gaps: bool = False,
     like: Layout | None = None,
@@ -62,6 +64,8 @@ def open_source(
         The labels of a matrix: one a line, or ``.npy``, or an indicator.
     words : path or None
         The names of a matrix's columns, one a line.
+    embeddings : path or None
+        An ``.npy`` array with a vector a sample, from any encoder.
     encoding : str
         Of text files.
     gaps : bool
@@ -100,6 +104,14 @@ def open_source(
         _check_file(file)
     gaps = gaps or (like is not None and like.gaps)
     wanted = Wanted(text, label, label_sep, encoding=encoding, gaps=gaps, like=like, **paths)
+    vectors = None if embeddings is None else Path(embeddings)
+    if vectors is not None:
+        _check_file(vectors)
+    return with_vectors(_opened(path, wanted), vectors, like)
+
+
+def _opened(path: Path, wanted: Wanted) -> SampleSource:
+    """Open a file by its format."""
     file_format = _format_of(path)
     if file_format == "images":
         return open_images(path, wanted)
@@ -113,9 +125,9 @@ def open_source(
     if file_format == "parquet":
         return open_table(ParquetFile(path), wanted)
     if file_format == "jsonl":
-        return open_table(JSONLinesFile(path, encoding), wanted)
+        return open_table(JSONLinesFile(path, wanted.encoding), wanted)
     delimiter = "\t" if file_format == "tsv" else None
-    return open_table(DelimitedFile(path, encoding, delimiter), wanted)
+    return open_table(DelimitedFile(path, wanted.encoding, delimiter), wanted)
 
 
 def _format_of(path: Path) -> str:
@@ -154,9 +166,11 @@ def read_all(source: SampleSource, size: int = 10_000, *, keep_columns: bool = T
     samples: list[Any] = []
     labels: list[Label] = []
     columns: dict[str, list[Any]] = {}
+    vectors = []
     for batch in source.batches(size):
         samples.append(batch.samples)
         labels += batch.labels
+        vectors.append(batch.vectors)
         if keep_columns:
             for name, cells in batch.columns.items():
                 columns.setdefault(name, []).extend(cells)
@@ -165,4 +179,4 @@ def read_all(source: SampleSource, size: int = 10_000, *, keep_columns: bool = T
         joined = list(chain.from_iterable(samples))
     elif len(samples) > 1:
         joined = sp.vstack(samples, format="csr") if sp.issparse(joined) else np.vstack(samples)
-    return Batch(joined, labels, columns)
+    return Batch(joined, labels, columns, None if vectors[0] is None else np.vstack(vectors))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Data
-from marginparts.app.explanation import contributions, picture
+from marginparts.app.explanation import VECTOR, contributions, picture
 from marginparts.app.model import Model
 from marginparts.app.readers import Batch
 
@@ -36,7 +36,7 @@ def find_examples(model: Model, batches: Iterable[Batch]) -> dict[str, list[dict
     doubtful: list[Example] = []
     before = 0
     for batch in batches:
-        X = model.prepare(batch.samples)
+        X = model.prepare(batch.samples, batch.vectors)
         if not X.shape[0]:
             continue
         values = model.values(X)
@@ -86,7 +86,9 @@ def _explained(
         shown = {
             "name": _name(batch, row, before),
             "text": batch.samples[row][:_LONGEST] if kind == "text" else None,
-            "image": picture(np.asarray(X[row])) if kind == "image" else None,
+            "image": picture(model.classifier._without_embedding(X[[row]]))
+            if kind == "image"
+            else None,
             "labels": decision.labels,
             "known": model.known(batch.labels[row]),
             "score": values[k, top[k]],
@@ -109,12 +111,15 @@ def _name(batch: Batch, row: int, before: int) -> str:
 def reasons_for(
     model: Model, X: Data, classes: NDArray[np.intp], n: int = 8
 ) -> list[list[tuple[str, float]]]:
-    """Return the features of each row that spoke most for (+) or against (-) a class."""
+    """Return the features of each row that spoke most for (+) or against (-) a class.
+
+    The vector beside a sample is one of them, as a whole.
+    """
     two = not model.multilabel and len(model.class_names) == 2
     shares = contributions(model.classifier, X, np.zeros_like(classes) if two else classes)
     if two:
         shares = sp.csr_array(sp.diags_array(np.where(classes == 1, 1.0, -1.0)) @ shares)
-    names, found = model.feature_names, []
+    names, found = [*model.feature_names, VECTOR], []
     for row in range(shares.shape[0]):
         span = slice(shares.indptr[row], shares.indptr[row + 1])
         terms, columns = shares.data[span], shares.indices[span]

@@ -27,7 +27,7 @@ def payload_of(
     found: dict[str, Any] = {
         "title": card.source,
         "subtitle": f"{len(model.class_names)} {labels}, {card.n_samples} samples, "
-        f"{card.n_labeled} of them labeled",
+        f"{card.n_labeled} of them labeled" + _of_vectors(model),
         "footer": f"marginparts {__version__}",
         "kind": model.layout.kind,
         "image_shape": model.layout.image_shape,
@@ -56,6 +56,16 @@ def payload_of(
             for step in model.path
         ]
     return found
+
+
+def _of_vectors(model: Model) -> str:
+    """Say that vectors have parts, too: what is shown are those of words."""
+    if not model.layout.vectors:
+        return ""
+    return (
+        f". Beside each stands a vector of {model.layout.vectors} numbers; vectors have parts of "
+        "their own, which mean nothing to a reader and are not shown."
+    )
 
 
 def headline_sentence(model: Model) -> str:
@@ -141,6 +151,8 @@ def _settings(model: Model) -> list[tuple[str, str]]:
         "prior": card.prior
         and f"{card.carried} parts of {card.prior}, strength {classifier.strength:g}",
         "exclusivity": classifier.exclusivity and f"{classifier.exclusivity:g}",
+        "vectors": model.layout.vectors
+        and f"{model.layout.vectors} numbers, {model.layout.encoder or 'from a file'}",
         "missing values": filler and f"filled by {filler.n_components_} plain parts",
         "iterations": f"{parts.n_iter_} ({parts.solver_})",
         "seconds": f"{card.seconds:.0f}",

@@ -1,0 +1,103 @@
+"""Encoders of texts that are installed here: texts to vectors, and nothing is ever downloaded."""
+
+import importlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from marginparts._types import Array
+from marginparts.app.preparation import PreparationError
+
+#: Texts (n) to vectors (n, k).
+Encoder: TypeAlias = Callable[[Sequence[str]], Any]
+
+
+def _wordllama(which: str) -> Encoder:
+    library = _library("wordllama", "wordllama")
+    # the wheel has the weights of its default
+    home = Path(library.__file__).parent
+    loaded = library.WordLlama.load(cache_dir=home, disable_download=True)
+    return lambda texts: loaded.embed(list(texts))
+
+
+def _model2vec(which: str) -> Encoder:
+    if not Path(which).is_dir():
+        raise PreparationError(f"--embed model2vec:{which} needs the folder of a saved model.")
+    loaded = _library("model2vec", "model2vec").StaticModel.from_pretrained(which)
+    return lambda texts: loaded.encode(list(texts))
+
+
+def _sentence_transformers(which: str) -> Encoder:
+    library = _library("sentence_transformers", "sentence-transformers")
+    loaded = library.SentenceTransformer(which, local_files_only=True)
+    return lambda texts: loaded.encode(list(texts), show_progress_bar=False)
+
+
+#: How encoders are loaded, by name; what stands behind a colon says which one.
+LOADERS: dict[str, Callable[[str], Encoder]] = {
+    "wordllama": _wordllama,
+    "model2vec": _model2vec,
+    "sentence-transformers": _sentence_transformers,
+}
+
+
+def check_encoder(name: str) -> None:
+    """Refuse a name that is not that of an encoder."""
+    kind, _, which = name.partition(":")
+    if kind not in LOADERS or (kind != "wordllama") != bool(which):
+        raise PreparationError(
+            f"--embed {name!r} is unknown; it is wordllama, model2vec:FOLDER or "
+            "sentence-transformers:NAME."
+        )
+
+
+def encoded(name: str, texts: Sequence[str]) -> Array:
+    """Return what an encoder makes of texts: vectors (n, k), finite and in float32."""
+    check_encoder(name)
+    with _offline():
+        vectors = np.asarray(_loaded(name)(list(texts) or [""]), dtype=np.float32)
+    if vectors.ndim != 2 or not np.isfinite(vectors).all():
+        raise PreparationError(f"{name} does not make a vector of finite numbers of each text.")
+    return vectors[: len(texts)]
+
+
+@lru_cache(maxsize=1)
+def _loaded(name: str) -> Encoder:
+    kind, _, which = name.partition(":")
+    try:
+        return LOADERS[kind](which)
+    except (OSError, ValueError, RuntimeError) as error:
+        if isinstance(error, PreparationError):
+            raise
+        raise PreparationError(
+            f"{name} cannot be loaded without a download, and nothing is downloaded here; get it "
+            "with its own tools first."
+        ) from error
+
+
+def _library(module: str, package: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise PreparationError(f"--embed needs {package}: pip install {package}.") from error
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """Tell the libraries that fetch models to leave the network alone."""
+    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

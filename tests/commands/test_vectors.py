@@ -1,0 +1,210 @@
+"""Vectors beside the samples of a file: --embeddings, --embed, and what models do with them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from typer.testing import CliRunner
+
+import marginparts
+from marginparts.app import encoders
+from marginparts.app.explanation import contributions
+from marginparts.app.preparation import PreparationError
+from marginparts.app.readers import Layout, open_source
+from marginparts.cli import app
+from marginparts.files.atomic import FileProblemError
+
+RNG = np.random.default_rng(0)
+WORDS = ("apple", "banana", "cherry", "grape", "lemon", "mango")
+KINDS = np.array(["left", "right"] * 30)
+LABELS = [kind if k < 20 else "" for k, kind in enumerate(KINDS)]
+# words say nothing of the kind, vectors all
+TEXTS = [" ".join(RNG.choice(WORDS, 4)) for _ in KINDS]
+VECTORS = RNG.normal(size=(60, 5)) + 4 * np.where(KINDS == "left", 1, -1)[:, None] * np.eye(5)[0]
+TABLE = ("--text", "body", "--label", "kind")
+QUICK = ("--components", "2", "--lam", "1", "--cost", "1", "--max-df", "1", "--max-iter", "20")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def without_other_rivals():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("marginparts.app.evaluation._FEW_LABELS", 0)
+        yield
+
+
+def run(*args):
+    result = CliRunner().invoke(app, [str(a) for a in args], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(*args):
+    """Return the one sentence that says why a command does not work."""
+    result = CliRunner().invoke(app, [str(a) for a in args], catch_exceptions=False)
+    assert result.exit_code == 2, result.output
+    (sentence,) = result.stderr.strip().splitlines()
+    assert sentence.endswith(".")
+    return sentence
+
+
+def write(path, n=60):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["body", "kind"])
+        writer.writerows(zip(TEXTS[:n], LABELS[:n], strict=True))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vectors")
+    write(folder / "docs.csv")
+    np.save(folder / "v.npy", VECTORS)
+    run("fit", folder / "docs.csv", *TABLE, *QUICK, "--embeddings", folder / "v.npy",
+        "--out", folder / "both.model")  # fmt: skip
+    return folder
+
+
+def test_vectors_find_what_words_do_not_say(folder, tmp_path):
+    given = (folder / "both.model", folder / "docs.csv", "--embeddings", folder / "v.npy")
+    run("predict", *given, "--out", tmp_path / "labeled.csv")
+    with (tmp_path / "labeled.csv").open() as file:
+        found = [row["predicted"] for row in csv.DictReader(file)]
+    assert np.mean(np.array(found) == KINDS) > 0.95
+    run("transform", *given, "--out", tmp_path / "codes.npz")
+    assert np.load(tmp_path / "codes.npz")["Z"].shape == (60, 2)
+    rows = [each["row"] for each in json.loads(run("next", *given, "-n", 3, "--json").stdout)]
+    assert len(rows) == 3
+    assert min(rows) > 20  # the others have labels
+    run("report", *given, "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "vectors have parts of their own" in page
+    assert "(its vector)" in page
+    assert "parts of their own" in run("topics", *given[:2]).stdout
+
+
+def test_decision_values_are_the_terms_of_words_and_the_vector(folder):
+    model = marginparts.load(folder / "both.model")
+    X = model.prepare(TEXTS, VECTORS)
+    terms = contributions(model.classifier, X, np.zeros(60, dtype=int))
+    values = model.classifier.decision_function(X) - model.classifier.intercept_[0]
+    assert_allclose(np.asarray(terms.sum(axis=1)), values, rtol=1e-4, atol=1e-4)
+    assert terms.shape == (60, len(WORDS) + 1)
+    # words say nothing here
+    sizes = np.abs(terms.toarray()).sum(axis=0)
+    assert sizes[-1] > sizes[:-1].sum()
+
+
+def test_neither_the_size_of_vectors_nor_of_batches_matters(folder, monkeypatch, tmp_path):
+    model = marginparts.load(folder / "both.model")
+    expected = model.decision_function(TEXTS, VECTORS)
+    assert_allclose(model.decision_function(TEXTS, 7 * VECTORS), expected, rtol=1e-4, atol=1e-5)
+    monkeypatch.setattr("marginparts.commands._console.BATCH", 7)
+    out = tmp_path / "labeled.csv"
+    run("predict", folder / "both.model", folder / "docs.csv", "--embeddings", folder / "v.npy",
+        "--all", "--out", out)  # fmt: skip
+    with out.open() as file:
+        found = [float(row["score left"]) for row in csv.DictReader(file)]
+    assert_allclose(found, expected[:, 0], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "says"),
+    [
+        (VECTORS[:59], "has 59 vectors, and .* has 60 rows"),
+        (np.vstack([VECTORS, VECTORS]), "has 120 vectors, and .* has 60 rows"),
+        (VECTORS[:, 0], "one row a sample"),
+        (VECTORS.astype(str), "save numbers"),
+        (np.where(np.arange(60)[:, None] == 8, np.nan, VECTORS), "row 9: .* finite"),
+        (VECTORS[:, :3], "has vectors of 3 numbers, and the model was fitted with 5"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused(vectors, says, folder, tmp_path):
+    np.save(tmp_path / "v.npy", vectors)
+    out = tmp_path / "labeled.csv"
+    with pytest.raises(AssertionError, match=says):
+        raise AssertionError(
+            refused("predict", folder / "both.model", folder / "docs.csv", "--out", out,
+                    "--embeddings", tmp_path / "v.npy")
+        )  # fmt: skip
+    assert not out.exists()
+
+
+def test_models_say_what_they_need(folder, tmp_path):
+    model, docs, v = folder / "both.model", folder / "docs.csv", ("--embeddings", folder / "v.npy")
+    for command in ("predict", "transform", "next", "report"):
+        out = tmp_path / ("z.npz" if command == "transform" else "o.csv")
+        assert "fitted with vectors of 5" in refused(command, model, docs, "--out", out)
+    assert "no file" in refused("predict", model, docs, "--embeddings", tmp_path / "none.npy")
+    assert "no .npy" in refused("predict", model, docs, "--embeddings", docs)
+    assert "give their FILE" in refused("report", model, *v)
+    assert "leave out --embeddings" in refused("next", docs, "--text", "body", *v)
+    with pytest.raises(FileProblemError, match="fitted without vectors; leave out --embeddings"):
+        open_source(docs, embeddings=folder / "v.npy", like=Layout("text", text="body"))
+    with pytest.raises(PreparationError, match="one from the same encoder for each"):
+        marginparts.load(model).predict(TEXTS)
+    for option in (("--exclusivity", "1"), ("--prior", model)):
+        said = refused("fit", docs, *TABLE, *v, *option, "--out", tmp_path / "m")
+        assert "does not go with vectors" in said
+    assert "leave out one" in refused("fit", docs, *TABLE, *v, "--embed", "wordllama", "--out",
+                                      tmp_path / "m")  # fmt: skip
+
+
+@pytest.mark.wide
+def test_a_matrix_with_vectors(tmp_path):
+    counts = np.array([[text.split().count(word) for word in WORDS] for text in TEXTS])
+    np.savez(tmp_path / "counts.npz", X=counts)
+    np.save(tmp_path / "v.npy", VECTORS.astype(np.float32))
+    (tmp_path / "labels.txt").write_text("\n".join(LABELS) + "\n" * (LABELS[-1] == ""))
+    given = (tmp_path / "counts.npz", "--labels", tmp_path / "labels.txt", *QUICK)
+    v = ("--embeddings", tmp_path / "v.npy")
+    run("fit", *given, *v, "--out", tmp_path / "both.model")
+    model = marginparts.load(tmp_path / "both.model")
+    assert np.mean(np.array(model.predict(counts, VECTORS)) == KINDS) > 0.95
+    assert model.feature_names == [f"column {k + 1}" for k in range(6)]
+
+
+def counting(which):
+    """An encoder for tests: how often some letters occur."""
+    return lambda texts: [[text.count(letter) + 0.5 for letter in "aegm"] for text in texts]
+
+
+def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(encoders.LOADERS, "wordllama", counting)
+    encoders._loaded.cache_clear()
+    docs, model = folder / "docs.csv", tmp_path / "m.model"
+    run("fit", docs, *TABLE, *QUICK, "--embed", "wordllama", "--out", model)
+    fitted = marginparts.load(model)
+    assert (fitted.layout.vectors, fitted.layout.encoder) == (4, "wordllama")
+    own = np.array(counting("")(TEXTS))
+    assert_array_equal(fitted.decision_function(TEXTS), fitted.decision_function(TEXTS, own))
+    assert fitted.predict([]) == []
+    run("predict", model, docs, "--out", tmp_path / "a.csv")
+    np.save(tmp_path / "own.npy", own)
+    run("predict", model, docs, "--embeddings", tmp_path / "own.npy", "--out", tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    encoders._loaded.cache_clear()
+
+
+def test_encoders_that_are_not_there(folder, tmp_path, monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(encoders.importlib, "import_module", missing)
+    encoders._loaded.cache_clear()
+    fit = ("fit", folder / "docs.csv", *TABLE, "--out", tmp_path / "m", "--embed")
+    assert refused(*fit, "wordllama") == "--embed needs wordllama: pip install wordllama."
+    assert "needs the folder" in refused(*fit, "model2vec:nowhere")
+    assert "needs sentence-transformers" in refused(*fit, "sentence-transformers:some")
+    assert "is unknown; it is wordllama" in refused(*fit, "word2vec")
+    assert "is unknown" in refused(*fit, "model2vec")
+
+
+@pytest.mark.extra
+def test_wordllama_knows_what_is_near():
+    pytest.importorskip("wordllama")
+    encoders._loaded.cache_clear()
+    car, automobile, soup = encoders.encoded("wordllama", ["a car", "an automobile", "hot soup"])
+    assert car @ automobile > car @ soup
