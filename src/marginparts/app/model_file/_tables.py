@@ -83,6 +83,12 @@ def _without_vectors(fields: Mapping[str, Any], sizes: dict[str, int]) -> int:
     return int(fields["classifier"].n_features_in_ - vectors)
 
 
+def _codes_can_be_made(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether the map is there that codes with a projection need."""
+    linear = fields.get("output") in ("projection", "mixed")
+    return not linear or fields.get("projection_") is not None
+
+
 def _are_scores(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     """Whether there is a list of numbers for each setting."""
     scores = fields["scores"]
@@ -117,6 +123,7 @@ _PARTS: Table = (
     Rule("components_", lambda fields, sizes: sizes["r"] > 0, "has no rows"),
     Field("gram_root_", ("r", "r"), least=-_ONE, most=_ONE),
     Field("projection_", ("d", "r"), least=-_HUGE, most=_HUGE, optional=True),
+    Rule("projection_", _codes_can_be_made, "is not there"),
     Field("column_weights_", ("d",), least=0, optional=True),
     Field("loss_curve_", ("k",), least=-_INF, most=_INF, nan=True),
     Items("history_", Part("history_", ("Check",)), optional=True),
