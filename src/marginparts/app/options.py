@@ -41,7 +41,7 @@ class Options(NamedTuple):
         The column of a table of texts that says how much each of them counts; 0 leaves it out.
     seeds : dict, path or None
         Words that speak for classes, see `NMFAlphaClassifier`, or a file of them (``.csv`` with
-        the columns class, word and maybe strength, or ``.json``). No label is needed then.
+        the columns class, word and maybe strength, ``.json`` or ``.yaml``). No label is needed.
     prior : Model, path or None
         A model whose parts those of the fit are to stay near, its words matched by name. Unless
         the number of parts is given, there are as many.

@@ -2,8 +2,7 @@
 
 A teacher's decision values become probabilities whose mean confidence is its accuracy on hidden
 labels: one that is often wrong says little. The logarithms are averaged with weights that fall off
-with the distance from the best teacher in standard errors; with few labels that is wide, and the
-teachers count almost alike.
+with the distance from the best teacher in standard errors, which are large where labels are few.
 """
 
 from __future__ import annotations
