@@ -20,7 +20,8 @@ NUMBA = {
     "losses._semi_cd",
     "svm._dual_cd",
     "svm._perceptrons",
-    *(f"backends.cpu.{name}" for name in ("kernels", "sweeps", "_emit", "_tiles", "_vectors")),
+    *(f"backends.cpu.{name}" for name in ("entries", "kernels", "sweeps")),
+    *(f"backends.cpu.{name}" for name in ("_emit", "_tiles", "_vectors")),
 }
 NEVER_AT_THE_TOP = {
     *("torch", "triton", "dask", "distributed", "matplotlib", "pandas", "polars"),

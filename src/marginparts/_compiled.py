@@ -18,13 +18,13 @@ IN_ORDER = {"contract"}
 
 
 class _Fork:
-    """Whether this process is a copy of one whose threads it does not have."""
+    """Whether this process was forked from one whose threads it does not have."""
 
     happened = False
 
     @classmethod
     def note(cls) -> None:
-        """Be told, in the copy, that a fork has happened: GNU OpenMP would end the process."""
+        """Remember, in the child, that it was forked: GNU OpenMP would abort it."""
         with suppress(ValueError):  # no threads yet
             cls.happened = threading_layer() == "omp"
 
@@ -60,7 +60,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 @contextmanager
 def cores(n: int) -> Iterator[None]:
-    """Let compiled loops use so many cores, or all of them where there are fewer."""
+    """Let compiled loops use n cores, or all of them where there are fewer."""
     before = get_num_threads()
     most: int = config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     set_num_threads(max(1, min(n, most)))

@@ -40,15 +40,13 @@ from marginparts.validation import (
     has_signs,
     seed_of,
 )
+from marginparts.weighting import hellinger
 
 #: Where directions may come from, besides a function of one's own.
 SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class")
 
 #: ``source(features, signs) -> alpha``: the dual coefficients of one's own classifier.
 DualSource = Callable[[sp.csr_array, NDArray[np.float64]], Array]
-
-#: Passes of the online learners over the labeled samples.
-_EPOCHS = 10
 
 
 @dataclass(frozen=True)
@@ -272,14 +270,6 @@ def _gathered_directions(
     return found.spread_over(known, X.shape[0])
 
 
-def hellinger(X: Data) -> sp.csr_array:
-    """Return the square roots of X (n, d) in rows of length 1, in float64; empty rows stay so."""
-    seen = sp.csr_array(X).astype(np.float64)
-    mass = np.asarray(seen.sum(axis=1)).ravel()
-    seen.data = np.sqrt(seen.data / np.repeat(mass, np.diff(seen.indptr)))
-    return seen
-
-
 def _root_mean_square(lengths: Array, weights: Array | None = None) -> float:
     """Return the root mean square of the rows' lengths, or 1 for an empty matrix."""
     largest = float(lengths.max()) or 1.0
@@ -331,8 +321,10 @@ def _duals(
                 stacklevel=5,
             )
         return [solution.alpha for solution in solutions]
+    from marginparts.svm._perceptrons import duals_of_passes
+
     return [
-        _online(seen[task.rows], task.signs, source, cost, seed)
+        duals_of_passes(seen[task.rows], task.signs, source, cost, seed)
         for task, cost in zip(tasks, costs, strict=True)
     ]
 
@@ -357,22 +349,6 @@ def _own_duals(source: DualSource, rows: sp.csr_array, signs: NDArray[np.float64
             f"one for each sample it was given; got shape {alpha.shape}."
         )
     return alpha
-
-
-def _online(
-    rows: sp.csr_array, signs: NDArray[np.float64], source: str, longest: Array, seed: int
-) -> Array:
-    from marginparts.svm._perceptrons import confident_duals, online_duals
-
-    rng = np.random.default_rng(seed)
-    order = np.concatenate([rng.permutation(len(signs)) for _ in range(_EPOCHS)])
-    rows = sp.csr_array(rows).astype(np.float64)
-    pa, averaged = source == "pa", source == "averaged-perceptron"
-    w = np.zeros(rows.shape[1])
-    seen = (rows.indptr, rows.indices, rows.data, signs, order)
-    if source in ("cw", "arow"):
-        return np.asarray(confident_duals(*seen, source == "cw", longest, w, np.ones(len(w))))
-    return np.asarray(online_duals(*seen, pa, averaged, longest, w))
 
 
 def _report_left_out(tasks: list[BinaryTask], kept: list[BinaryTask]) -> None:

@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import Array, Callback, Data, Result
-from marginparts.backends import Backend
 from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec
 from marginparts.labels import ClassWeight, Labels, check_class_weight
@@ -146,22 +145,36 @@ class Recipe:
         return ((lam, scales.back(result)) for lam, result in found)
 
     def codes(
-        self, X: Data, result: Result, map_iters: tuple[int | None, ...], weights: Array | None
-    ) -> dict[int | None, Array]:
+        self, X: Data, result: Result, map_iters: tuple[int | None, ...],
+        weights: Array | None = None,
+    ) -> dict[int | None, Array]:  # fmt: skip
         """Return the codes of rows for every map into what `parts` has found.
 
         ``weights`` (d,) are those of the columns, for a projection.
         """
         output, backend = self.map.output, self.run.backend
-        if not self.embedded:
-            return codes_by_map(X, result.V, map_iters, backend, output, weights)
-        *words, vectors = blocks_of(X, self.embedded)
-        if not words:
-            return _signed_codes(vectors, result.V, map_iters, output)
-        assert result.beside is not None
-        plain = codes_by_map(words[0], result.V, map_iters, backend, output, weights)
-        signed = _signed_codes(vectors, result.beside.V, map_iters, output)
-        return {n: np.hstack([plain[n], signed[n]]) for n in plain}
+        if self.embedded:
+            *words, vectors = blocks_of(X, self.embedded)
+            own = result if not words else result.beside
+            assert own is not None
+            signed = _signed_codes(vectors, own.V, map_iters, output)
+            if not words:
+                return signed
+            plain = replace(self, embedded=0).codes(words[0], result, map_iters, weights)
+            return {n: np.hstack([plain[n], signed[n]]) for n in plain}
+        V = parts_of(result.V).T.copy()
+        linear = X @ projection(V, weights) if output in ("projection", "mixed") else None
+        if output == "projection":
+            return dict.fromkeys(map_iters, np.asarray(linear, dtype=X.dtype))
+        root = gram_root(V) if output == "gram" else np.eye(V.shape[1], dtype=V.dtype)
+        counts: list[int | None] = [*sorted(n for n in map_iters if n is not None)]
+        maps = map_rows_each(X, V, counts, backend) if counts else []
+        if None in map_iters:  # from the flat start too, so that it is what `map_rows` gives
+            counts, maps = [*counts, None], [*maps, map_rows(X, V, None, backend)]
+        return {
+            n: np.asarray(H @ root if linear is None else mixed_codes(linear, H), dtype=X.dtype)
+            for n, H in zip(counts, maps, strict=True)
+        }
 
 
 def blocks_of(X: Any, embedded: int) -> list[Any]:
@@ -180,7 +193,7 @@ def blocks_of(X: Any, embedded: int) -> list[Any]:
 def _signed_codes(
     X: Data, V: Array, map_iters: tuple[int | None, ...], output: str
 ) -> dict[int | None, Array]:
-    """`codes_by_map` for rows of either sign."""
+    """`Recipe.codes` for rows of either sign."""
     V = np.ascontiguousarray(semi_parts(V).T)
     linear = X @ projection(V) if output in ("projection", "mixed") else None
     if output == "projection":
@@ -190,31 +203,4 @@ def _signed_codes(
     return {
         n: np.asarray(H @ root if linear is None else mixed_codes(linear, H), dtype=X.dtype)
         for n, H in maps.items()
-    }
-
-
-def codes_by_map(
-    X: Data,
-    V: Array,
-    map_iters: tuple[int | None, ...],
-    backend: str | Backend,
-    output: str = "gram",
-    weights: Array | None = None,
-) -> dict[int | None, Array]:
-    """Return the codes of rows for every map into one factorization.
-
-    ``weights`` (d,) are those of the columns, for a projection.
-    """
-    V = parts_of(V).T.copy()
-    linear = X @ projection(V, weights) if output in ("projection", "mixed") else None
-    if output == "projection":
-        return dict.fromkeys(map_iters, np.asarray(linear, dtype=X.dtype))
-    root = gram_root(V) if output == "gram" else np.eye(V.shape[1], dtype=V.dtype)
-    counts: list[int | None] = [*sorted(n for n in map_iters if n is not None)]
-    maps = map_rows_each(X, V, counts, backend) if counts else []
-    if None in map_iters:  # from the flat start too, so that it is what `map_rows` gives
-        counts, maps = [*counts, None], [*maps, map_rows(X, V, None, backend)]
-    return {
-        n: np.asarray(H @ root if linear is None else mixed_codes(linear, H), dtype=X.dtype)
-        for n, H in zip(counts, maps, strict=True)
     }

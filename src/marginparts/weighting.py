@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
-from marginparts._types import Array
+from marginparts._types import Array, Data
 
 #: Rows are taken for counts of many things when they have at most this share of nonzeros.
 _SPARSE = 0.1
@@ -28,6 +28,14 @@ def log(X: Any) -> Any:
 def l2_log(X: Any) -> Any:
     """Return rows of log(1 + x) with length one: long samples weigh no more than short ones."""
     return normalize(log(X), "l2")
+
+
+def hellinger(X: Data) -> sp.csr_array:
+    """Return the square roots of X (n, d) in rows of length 1, in float64; empty rows stay so."""
+    seen = sp.csr_array(X).astype(np.float64)
+    mass = np.asarray(seen.sum(axis=1)).ravel()
+    seen.data = np.sqrt(seen.data / np.repeat(mass, np.diff(seen.indptr)))
+    return seen
 
 
 def idf_of(X: Any) -> Array:

@@ -23,7 +23,6 @@ from marginparts import (
 )
 from marginparts.backends import get_backend
 from marginparts.datasets import load_docstrings
-from marginparts.directions import hellinger
 from marginparts.labels import Labels
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.losses.stream import StreamProblem
@@ -36,6 +35,7 @@ from marginparts.solve.loop import minimize
 from marginparts.solve.map import map_rows
 from marginparts.solve.start import start_from
 from marginparts.svm._perceptrons import online_duals
+from marginparts.weighting import hellinger
 
 BACKENDS = ["reference", "numba"]
 D = 12

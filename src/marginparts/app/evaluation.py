@@ -78,7 +78,7 @@ def compare(
     else:
         H, V = start_from("random", X[rows], rank, seed)
         plain = factorize(X[rows], H, V, max_iter=100, tol=1e-3, backend=backend, callback=callback)
-    maps = how.codes(labeled, plain, selection.MAP_GRID, None)
+    maps = how.codes(labeled, plain, selection.MAP_GRID)
     on_inputs = {DEFAULT: labeled}
     on_parts = {DEFAULT._replace(map_iter=n): Z for n, Z in maps.items()}
     return [

@@ -85,7 +85,7 @@ def view_of(model: Model, batches: Iterable[Batch]) -> TopicView:
     if not sum(each.nnz for each in rows):
         raise PreparationError("The file has no sample with anything in it that the model knows.")
     X, names = sp.vstack(rows), model.feature_names
-    counts = X  # of gaps that were filled there is nothing to count
+    counts = X  # what fills a gap was never counted
     if not model.layout.gaps:
         counts = sp.vstack([sp.csr_array(counting.apply(each)) for each in samples])
     return topic_view(model.classifier, X, counts=counts, feature_names=names)

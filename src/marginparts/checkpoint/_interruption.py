@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish to end, which is heard when it suits."""
+"""Ctrl-C and SIGTERM as a request to stop, which work answers at a good moment."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from marginparts.files.atomic import leave
 
 
 class Interruption:
-    """Hears Ctrl-C and SIGTERM, so that work can end well; one more than a few ends it at once.
+    """Catches Ctrl-C and SIGTERM, so that work can stop at a good moment.
 
-    Only the main thread can hear signals, and one that is ignored stays so. A handler that was
-    there before is called as well, unless it is Python's own. All are put back on exit. After
-    ``patience`` signals the next one ends the work; ``heard`` is the last of them, or None.
+    After ``patience`` signals the next one ends the work at once; ``heard`` is the last of them, or
+    None. Only the main thread receives signals, and one that is ignored stays ignored. A handler
+    that was there before is called as well, unless it is Python's own. All are put back on exit.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Interruption:
             signal.signal(number, before)
 
     def take(self) -> bool:
-        """Whether a signal was heard since the last time of asking; patience begins anew."""
+        """Whether a signal came since the last call; patience begins anew."""
         heard, self._count = self._count > 0, 0
         return heard
 

@@ -45,7 +45,7 @@ Embeddings = Annotated[
     Path | None, option("--embeddings", "FILE", "Vectors of an encoder: .npy, one row a sample.")
 ]
 
-#: Control characters but for line ends and tabs, turns of the writing, and halves of characters.
+#: Control characters but for line ends and tabs, marks of writing direction, lone surrogates.
 _COMMANDS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -95,7 +95,7 @@ def sentences() -> Iterator[None]:
 
 
 def close_output() -> None:
-    """Let what is still to be printed go nowhere."""
+    """Discard what is still to be printed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

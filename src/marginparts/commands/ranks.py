@@ -39,7 +39,7 @@ def ranks(
 ) -> None:
     """Say how many parts a file has: entries are hidden from a fit, and predicted.
 
-    Labels are not looked at. Each number of parts is tried on several tenths of all entries; the
+    Labels are ignored. Each number of parts is tried on several tenths of all entries; the
     smallest that predicts them as well as the best, within one standard error, is marked.
     """
     with console.sentences(), console.spoken_warnings():

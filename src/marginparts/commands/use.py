@@ -167,7 +167,7 @@ def _tell(
     """Say how many samples were labeled, and how well where that is known."""
     from marginparts.scores import score_name
 
-    # labels that the model was fitted to would flatter it
+    # on labels that it was fitted to, the model would score too high
     new = agreement.n > 0 and file.name != fitted.card.source
     if as_json:
         hidden = fitted.card.rated[0]._asdict() if fitted.card.rated else None

@@ -26,12 +26,14 @@ from marginparts._types import Array, Data, Result, Samples, Stop, Targets
 from marginparts.backends import Backend
 from marginparts.estimators._inputs import check_data
 from marginparts.labels import UNKNOWN, Labels, encode_labels
+from marginparts.recipe import blocks_of
 from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.rows.dask import mapped_lazily
 from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.seeds import Seeds, with_classes
 from marginparts.solve.factorize import parts_of
 from marginparts.solve.map import gram_root, mixed_codes, projection
+from marginparts.svm.head import Head
 from marginparts.validation import (
     DTYPES,
     check_weights,
@@ -305,3 +307,71 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+class PartsClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier):
+    """A classifier on the codes of fitted parts, which it also shows."""
+
+    # set by `fit`
+    parts_: Any
+    head_: Head
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.parts_.components_.shape[0])
+
+    def _shown_codes(self, X: Data) -> Array:
+        """Return a column a part: of mixed codes the projection."""
+        return self.parts_._codes(self._without_embedding(X))[:, : self._n_features_out]
+
+    def _without_embedding(self, X: Data) -> Data:
+        return X[:, : self.parts_.n_features_in_]
+
+    def _codes(self, X: Data) -> Array:
+        """Return what the SVM sees of trusted rows."""
+        beside = getattr(self, "embedding_parts_", None)
+        if beside is None:
+            return self.parts_._codes(X)
+        words, vectors = blocks_of(X, beside.n_features_in_)
+        return np.hstack([self.parts_._codes(words), beside._codes(vectors)])
+
+    def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
+        """Return the samples expressed in the parts (n, r), see `NMFAlpha.transform`.
+
+        Of mixed codes it is the projection; ``parts_.transform`` gives all that the SVM sees.
+        """
+        if is_dask(X):
+            return mapped_lazily(self._transformed, X, out)
+        check_is_fitted(self)
+        X = self._whole(X)
+        if out is None and not isinstance(X, RowBlocks):
+            return self._shown_codes(X)
+        return mapped_by_blocks(X, self._shown_codes, self._n_features_out, out)
+
+    def inverse_transform(self, X: Samples) -> Array:
+        """Rebuild samples (n, d) from what `transform` returns, see `NMFAlpha.inverse_transform`.
+
+        Mixed codes have lost the size of a sample: what is rebuilt of them has a size of its own.
+        """
+        check_is_fitted(self)
+        parts = copy(self.parts_)
+        parts.output = "projection" if parts.output == "mixed" else parts.output
+        return parts.inverse_transform(X)
+
+    def _transformed(self, X: Data) -> Array:
+        """`transform` on a block, without scikit-learn's wrapper that may make a DataFrame."""
+        return self._shown_codes(self._whole(X))
+
+    def _whole(self, X: Samples) -> Any:
+        """Return X as trusted data, with its gaps filled."""
+        X = check_data(self, X, reset=False)
+        filler = getattr(self, "filler_", None)  # which old files do not have
+        return X if filler is None or isinstance(X, Elsewhere) else filler.fill(X)
+
+    def _values(self, X: Samples) -> Array:
+        X = self._whole(X)
+        if isinstance(X, RowBlocks):
+            return mapped_by_blocks(
+                X, lambda x: self.head_.values(self._codes(x)), self._n_features_out
+            )
+        return self.head_.values(self._codes(X))

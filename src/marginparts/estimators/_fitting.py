@@ -62,8 +62,8 @@ if TYPE_CHECKING:
 #: Teachers see all labeled samples, and no more than this many.
 TEACHABLE = 20_000
 
-#: With fewer columns than these, and all labels, how large a sample is may be half of what is known
-#: of it: the code Z knows that, the mixed one does not.
+#: With fewer columns than these, and all labels, the size of a sample may be half of the
+#: information: the code Z has it, the mixed one does not.
 _FEW_COLUMNS = 16
 
 #: Entries of several labels that teachers keep in memory, each for each fold.

@@ -110,7 +110,7 @@ def check_data(
 ) -> Data | Elsewhere:
     """Return X as trusted data; rows elsewhere are checked when they are read.
 
-    The number of features is taken note of with ``reset``, and compared without.
+    With ``reset`` the number of features is stored, without it compared.
     """
     X = as_dask_rows(X) if is_dask(X) else X
     name, signs = type(estimator).__name__, getattr(estimator, "embedded", 0) != 0
@@ -171,7 +171,7 @@ class Counted(NamedTuple):
     ) -> Counted:
         """Leave out rows of weight 0, as if they had not been given.
 
-        What is left must not be all zero, unless it is for nobody: a batch of a stream may be.
+        With a ``name``, for the message, what is left must not be all zero; a batch may be.
         """
         if sample_weight is None:
             return cls(X, y, None, None)

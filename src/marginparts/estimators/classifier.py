@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from copy import copy
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts._types import Array, Callback, Data, Init, Samples, Seed, Targets
+from marginparts._types import Array, Callback, Init, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
-from marginparts.estimators._base import CarriesPrior, PartlyLabeledClassifier
+from marginparts.estimators._base import CarriesPrior, PartsClassifier
 from marginparts.estimators._fitting import Fitted, fit_classifier
-from marginparts.estimators._inputs import check_data
 from marginparts.labels import ClassWeight
-from marginparts.recipe import blocks_of
-from marginparts.rows.base import Elsewhere
 from marginparts.rows.dask import mapped_lazily
-from marginparts.rows.disk import RowBlocks, mapped_by_blocks
 from marginparts.selection import Setting
 from marginparts.svm.calibration import ENOUGH
 from marginparts.validation import is_dask
@@ -54,9 +48,7 @@ def _is_calibrated(estimator: NMFAlphaClassifier) -> bool:
     raise AttributeError(f"There are no probabilities: {why}.")
 
 
-class NMFAlphaClassifier(
-    CarriesPrior, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier
-):
+class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
     """Learn parts from all samples and the margin of the labeled ones, and classify by them.
 
     Directions, NMF-alpha, the map Z (eq. 5) and a linear SVM on its unit rows, in one object.
@@ -84,8 +76,8 @@ class NMFAlphaClassifier(
         How much the samples of each class count, for the directions and for the final SVM;
         ``"balanced"`` where some classes are rare.
     scoring : {"accuracy", "balanced_accuracy", "f1", "f1_macro", "f1_micro"} or None
-        What the choice is to make large. None is the accuracy, or the mean of the micro and the
-        macro F-measure where samples have several labels.
+        The score by which candidates are compared. None is the accuracy, or the mean of the micro
+        and the macro F-measure where samples have several labels.
     thresholds : "auto" or None
         Where samples have several labels: choose the decision values from which on labels are
         given, on hidden labels; None gives them from 0 on.
@@ -285,7 +277,7 @@ class NMFAlphaClassifier(
         n_components : int
             For `NMFAlphaCV` also several, or "auto".
         **changes
-            Parameters that are to be otherwise after all.
+            Parameters that differ from the paper's.
 
         Examples
         --------
@@ -352,66 +344,6 @@ class NMFAlphaClassifier(
             choice = state["choice_"]
             state = {**state, "choice_": choice._replace(scores=dict(choice.scores))}
         super().__setstate__(state)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.parts_.components_.shape[0])
-
-    def _shown_codes(self, X: Data) -> Array:
-        """Return a column a part: of mixed codes the projection."""
-        return self.parts_._codes(self._without_embedding(X))[:, : self._n_features_out]
-
-    def _without_embedding(self, X: Data) -> Data:
-        return X[:, : self.parts_.n_features_in_]
-
-    def _codes(self, X: Data) -> Array:
-        """Return what the SVM sees of trusted rows."""
-        beside = getattr(self, "embedding_parts_", None)
-        if beside is None:
-            return self.parts_._codes(X)
-        words, vectors = blocks_of(X, beside.n_features_in_)
-        return np.hstack([self.parts_._codes(words), beside._codes(vectors)])
-
-    def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
-        """Return the samples expressed in the parts (n, r), see `NMFAlpha.transform`.
-
-        Of mixed codes it is the projection; ``parts_.transform`` gives all that the SVM sees.
-        """
-        if is_dask(X):
-            return mapped_lazily(self._transformed, X, out)
-        check_is_fitted(self)
-        X = self._whole(X)
-        if out is None and not isinstance(X, RowBlocks):
-            return self._shown_codes(X)
-        return mapped_by_blocks(X, self._shown_codes, self._n_features_out, out)
-
-    def inverse_transform(self, X: Samples) -> Array:
-        """Rebuild samples (n, d) from what `transform` returns, see `NMFAlpha.inverse_transform`.
-
-        Mixed codes have lost the size of a sample: what is rebuilt of them has a size of its own.
-        """
-        check_is_fitted(self)
-        parts = copy(self.parts_)
-        parts.output = "projection" if parts.output == "mixed" else parts.output
-        return parts.inverse_transform(X)
-
-    def _transformed(self, X: Data) -> Array:
-        """`transform` on a block, without scikit-learn's wrapper that may make a DataFrame."""
-        return self._shown_codes(self._whole(X))
-
-    def _whole(self, X: Samples) -> Any:
-        """Return X as trusted data, with its gaps filled."""
-        X = check_data(self, X, reset=False)
-        filler = getattr(self, "filler_", None)  # which old files do not have
-        return X if filler is None or isinstance(X, Elsewhere) else filler.fill(X)
-
-    def _values(self, X: Samples) -> Array:
-        X = self._whole(X)
-        if isinstance(X, RowBlocks):
-            return mapped_by_blocks(
-                X, lambda x: self.head_.values(self._codes(x)), self._n_features_out
-            )
-        return self.head_.values(self._codes(X))
 
     @available_if(_is_calibrated)
     def predict_proba(self, X: Samples) -> Array:

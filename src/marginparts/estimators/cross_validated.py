@@ -67,7 +67,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         The same, by name.
     best_score_ : float
         Its mean score on hidden labels: accuracy, or the F-measure for multilabel data, or what
-        ``scoring`` says. As the best of many it flatters.
+        ``scoring`` says. As the best of many, it is too high.
     best_score_error_ : float
         Its standard error.
     honest_score_, honest_score_error_ : float

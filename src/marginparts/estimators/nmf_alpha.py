@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import row_norms
-from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import (
     DEFAULT_LAM,
@@ -21,33 +17,29 @@ from marginparts._types import (
     Callback,
     Data,
     Init,
-    PathStep,
-    Result,
     Samples,
     Seed,
     Stop,
     Targets,
 )
-from marginparts.backends import Backend, get_backend, work_of
-from marginparts.backends.base import column_sums, safe_ratio
+from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import CarriesPrior
-from marginparts.estimators._gaps import GapsTransformer
 from marginparts.estimators._inputs import Counted, check_training_data, column_names, prepared
+from marginparts.estimators._margins import MarginTransformer
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
-from marginparts.rows.base import Elsewhere, OutOfCore
-from marginparts.solve.factorize import factorize_path, margin_components, parts_of
+from marginparts.rows.base import OutOfCore
 from marginparts.solve.gaps import Gaps, Missing, found_gaps
-from marginparts.solve.map import map_rows_each, projection
+from marginparts.solve.map import map_rows_each
 from marginparts.solve.run_spec import check_parts
 from marginparts.solve.scales import Scales
 from marginparts.solve.start import check_init
 from marginparts.validation import check_nonnegative, check_rank, check_weights
 
 
-class NMFAlpha(CarriesPrior, GapsTransformer):
+class NMFAlpha(CarriesPrior, MarginTransformer):
     """Nonnegative parts that keep the margin of the labeled samples (Cho & Saul's NMF-alpha).
 
     Linear classifiers trained on the labeled samples say which directions of the data matter; the
@@ -109,7 +101,7 @@ class NMFAlpha(CarriesPrior, GapsTransformer):
         for a part. 0 is no prior; a very large one all but fixes the parts.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any (`class_start`), else at random. A
-        given one, say the parts of another fit, is gone on from.
+        given one, say the parts of another fit, is continued.
     solver : {"auto", "mu", "mue", "cd"}
         ``"mu"`` is the paper's, ``"mue"`` extrapolates it, ``"cd"`` is coordinate descent on sparse
         data. ``"auto"`` is ``"cd"`` without labels and ``"mue"``, safer for a classifier, with
@@ -181,9 +173,6 @@ class NMFAlpha(CarriesPrior, GapsTransformer):
     >>> parts.transform(digits.data).shape
     (361, 16)
     """
-
-    sample_weight_: Array | None
-    directions_: sp.csr_array | None
 
     def __init__(
         self,
@@ -329,14 +318,6 @@ class NMFAlpha(CarriesPrior, GapsTransformer):
             self._spread_over(rows, n)
         return self
 
-    def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
-        """Let what is known of each row speak of all rows; those of weight 0 took no part."""
-        weights: Array = np.zeros(n)
-        weights[rows] = 1.0 if self.sample_weight_ is None else self.sample_weight_
-        self.sample_weight_ = weights
-        if self.directions_ is not None:
-            self.directions_ = Directions(self.directions_, ()).spread_over(rows, n).S
-
     def _recipe(self) -> Recipe:
         """Return the parameters as a recipe, or refuse what makes no sense."""
         return Recipe(
@@ -389,94 +370,6 @@ class NMFAlpha(CarriesPrior, GapsTransformer):
         error = result.losses[-1] - self._beside_the_data(X, result, recipe.run)
         self.reconstruction_err_ = float(np.sqrt(2 * max(error, 0.0)))
         return self
-
-    def _beside_the_data(self, X: Data | OutOfCore, result: Result, run: RunSpec) -> float:
-        """Return what the margin components, penalties and the prior have in the loss."""
-        scales = Scales.of(X, self.sample_weight_, run.feature_weight)
-        steering = run.steering(X, len(self.components_), scales)
-        XS, loss = self.margin_components_, 0.0
-        if XS.shape[0] and self.lam > 0:
-            kernels = get_backend(self.backend, work_of(XS, len(self.components_)))
-            columns = scales._replace(rows=None)
-            HS, V = columns.start(self.margin_codes_, self.components_.T)
-            data = kernels.prepare(columns.data(XS))
-            factors = kernels.factor(HS, rows_of=data), kernels.factor(np.ascontiguousarray(V))
-            loss += float(self.lam) * kernels.divergence(data, *factors)
-        if not steering.is_straight:
-            loss += steering.charge(get_backend("reference"), *scales.start(result.H, result.V))
-        return loss
-
-    def _keep_margins(self, X: Data | OutOfCore, result: Result, names: tuple[str, ...]) -> None:
-        """Keep the margin components and their codes, from which the parts rebuild them."""
-        S = self.directions_
-        if S is None:
-            S = sp.csr_array((X.shape[0], 0), dtype=X.dtype)
-        self.margin_names_ = np.array(names, dtype=str)
-        self.margin_components_ = margin_components(S, X) if result.XS is None else result.XS
-        # only labeled rows of H are read: it may be on disk, or on a cluster
-        known = np.flatnonzero(np.diff(S.indptr))
-        HS = S[known].T @ np.asarray(result.H[known])
-        sums = column_sums(result.V)
-        if self.fixed is not None:  # these are as they were given
-            sums[: np.shape(self.fixed)[0]] = 1.0
-        self.margin_codes_ = np.asarray(HS) * sums.astype(X.dtype)
-        self.margin_kept_ = self._kept_in_the_span(len(names))
-
-    def _kept_in_the_span(self, p: int) -> Array:
-        """Return the share of each hyperplane's squared length that lies in the parts' span."""
-        W = self.margin_components_[:p] - self.margin_components_[p:]  # sparse for sparse data
-        kept = row_norms(np.asarray(W @ projection(self.components_.T)), squared=True)
-        return np.minimum(safe_ratio(kept, row_norms(W, squared=True)), 1.0)
-
-    def path(
-        self, X: Samples, lams: Iterable[float], *, mask: Any = None,
-        callback: Callback | None = None,
-    ) -> list[PathStep]:  # fmt: skip
-        """Follow the fitted parts as the weight of the margin components changes.
-
-        The same margin components throughout; part k of one weight continues part k of the others.
-
-        Parameters
-        ----------
-        X : (n, d) array or sparse matrix
-            The data of the fit.
-        lams : iterable of float
-        mask : (n, d) array of bool or None
-            That of the fit.
-        callback : callable or None
-            Called with a `Progress`; a true answer ends the fit for the weight under way.
-
-        Returns
-        -------
-        list of PathStep
-            ``(lam, components)`` for each weight, the smallest first.
-        """
-        check_is_fitted(self)
-        lams = [check_nonnegative(lam, "lams") for lam in lams]
-        X = self._check_data(X, reset=False)
-        if isinstance(X, Elsewhere):
-            raise ValueError("path needs X in memory, and not rows on disk or on a cluster.")
-        S = self.directions_
-        if S is None or S.shape[0] != X.shape[0]:
-            raise ValueError("path needs the X of a fit with labels: its margin components.")
-        X, missing = self._masked(X, mask)
-        r = len(self.components_)
-        run = check_parts(self._recipe().run, X, r, column_names(self))
-        weights = getattr(self, "sample_weight_", None)
-        if weights is not None:
-            rows = np.flatnonzero(weights)
-            X, S, weights = X[rows], S[rows], weights[rows]
-        H, V = self._coefficients(X, missing), self.components_.T.astype(X.dtype)
-        X, gaps = found_gaps(X, missing)
-        scales = Scales.of(X, weights, run.feature_weight)
-        start = scales.start(np.ascontiguousarray(H), np.ascontiguousarray(V))
-        steps = factorize_path(
-            scales.data(X), start, S=scales.margins(S), lams=lams, solver=self.solver,
-            max_iter=self.max_iter, tol=self.tol, backend=self.backend, callback=callback,
-            steering=run.steering(X, r, scales, gaps),
-        )  # fmt: skip
-        found = (PathStep(lam, parts_of(scales.back(result).V, run.fixed)) for lam, result in steps)
-        return sorted(found, key=lambda step: step.lam)
 
     def _coefficients(self, X: Data, missing: Missing = None) -> Array:
         X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()

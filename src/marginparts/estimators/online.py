@@ -289,7 +289,7 @@ class OnlineNMFAlphaClassifier(
         return self._as_parts().inverse_transform(X)
 
     def _as_parts(self) -> NMFAlpha:
-        """Return the present parts as those of a fit, for who looks at parts alone."""
+        """Return the present parts as a fitted `NMFAlpha`, for functions that need no more."""
         parts = NMFAlpha(self.n_components, map_iter=self.map_iter, backend=self.backend)
         parts.components_, parts.gram_root_ = self.components_, self.gram_root_
         parts.n_features_in_ = self.n_features_in_

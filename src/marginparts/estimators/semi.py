@@ -21,7 +21,6 @@ from marginparts._types import (
     Seed,
     Targets,
 )
-from marginparts.backends.base import safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, Whole, find_directions
 from marginparts.estimators._base import PartsTransformer
@@ -30,7 +29,7 @@ from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_l
 from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
-from marginparts.solve.map import gram_root, projection
+from marginparts.solve.map import gram_root, share_in_span
 from marginparts.solve.semi import check_semi_init, semi_codes, semi_parts
 from marginparts.validation import check_nonnegative, check_rank, check_signed
 
@@ -241,14 +240,11 @@ class SemiNMFAlpha(PartsTransformer):
 
     def _keep_margins(self, result: Result, names: tuple[str, ...]) -> None:
         """Keep the margin components and their codes, from which the parts rebuild them."""
-        d, p = self.n_features_in_, len(names)
-        XS = np.empty((0, d), result.V.dtype) if result.XS is None else result.XS
+        XS = np.empty((0, self.n_features_in_), result.V.dtype) if result.XS is None else result.XS
         self.margin_names_ = np.array(names, dtype=str)
         self.margin_components_ = XS
         self.margin_codes_ = semi_codes(XS, np.ascontiguousarray(self.components_.T), None)
-        W = XS[:p] - XS[p:]
-        kept = row_norms(np.asarray(W @ projection(self.components_.T)), squared=True)
-        self.margin_kept_ = np.minimum(safe_ratio(kept, row_norms(W, squared=True)), 1.0)
+        self.margin_kept_ = share_in_span(XS, self.components_)
 
     def _coefficients(self, X: Data) -> Array:
         V = np.ascontiguousarray(self.components_.T)

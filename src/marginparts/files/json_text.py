@@ -1,4 +1,4 @@
-"""JSON of strangers, whose values may take many times the memory of their text."""
+"""Untrusted JSON, whose values may take many times the memory of their text."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ def read_json(text: bytes, **options: Any) -> Any:
     >>> read_json(b'{"words": ["red", "green"]}')
     {'words': ['red', 'green']}
     """
-    # brackets and commas within strings count as well: that is quick, and there is room enough
+    # brackets and commas within strings count as well: that is quick, and the bound is generous
     lists, items = text.count(b"[") + text.count(b"{"), text.count(b",")
     if len(text) > _BYTES or lists > _LISTS or items > _ITEMS:
         raise ValueError("the text has too many items")

@@ -15,8 +15,8 @@ def sweep_rows(slopes, gram, H, sweeps):  # type: ignore[no-untyped-def]
     """Move each entry of H (n, r) to ``max(0, h - slope / G)``, in place.
 
     Slopes (n, r), ``H gram - X V``, follow each move; with gram (r, r) they are all that is needed
-    of data and basis. A part without length has no say: its entries become zero. A row that a sweep
-    leaves all but unchanged is done.
+    of data and basis. Entries of a part of length 0 become zero. A row that a sweep leaves all but
+    unchanged is done.
     """
     n, r = H.shape
     zero, settled = H.dtype.type(0), H.dtype.type(SETTLED)

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array
-from marginparts.directions import hellinger
 from marginparts.labels import UNKNOWN, Labels
 from marginparts.online._rows import Rows
 from marginparts.solve.map import row_lengths
 from marginparts.svm.pseudo_labels import with_surest
+from marginparts.weighting import hellinger
 
 #: The longest step of PA-I, and the most that the steps of one row add up to. A row of length 1
 #: that is on the wrong side asks for one or more.

@@ -1,6 +1,5 @@
 """Choosing the rank, lam, C and the map on the labeled samples: a race over folds."""
 
-from marginparts.recipe import codes_by_map
 from marginparts.selection._choice import (
     C_GRID,
     C_GRID_UNSCALED,
@@ -49,7 +48,6 @@ __all__ = [
     "best_of",
     "choose",
     "choose_taught",
-    "codes_by_map",
     "default_for",
     "enough_rows",
     "honest_scores",

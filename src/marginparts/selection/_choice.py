@@ -141,8 +141,8 @@ class Choice(NamedTuple):
     def honest_score(self) -> float:
         """What a model made in this way is worth: the mean of the honest scores.
 
-        The score of a chosen candidate on the samples by which it was chosen flatters. Here every
-        fold was left out of the choice, thresholds included, and then scored.
+        A candidate's score on the samples by which it was chosen is too high. Here every fold was
+        left out of the choice, thresholds included, and then scored.
         """
         return float(np.mean(self.honest_scores)) if self.honest_scores else self.score
 

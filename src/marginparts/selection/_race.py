@@ -27,7 +27,7 @@ from marginparts._types import Array, Callback, Data, Progress
 from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec, find_directions
 from marginparts.labels import Labels
-from marginparts.recipe import Recipe, codes_by_map
+from marginparts.recipe import Recipe
 from marginparts.rows.base import OutOfCore
 from marginparts.scores import check_scoring
 from marginparts.selection._choice import (
@@ -148,9 +148,7 @@ def _run(
                 for lam, result in found:
                     if race.stopped:
                         return False
-                    codes = codes_by_map(
-                        labeled, result.V, race.grid.map_iter, recipe.run.backend, recipe.map.output
-                    )
+                    codes = recipe.codes(labeled, result, race.grid.map_iter)
                     race.enter(fold, rank, lam, cost, codes)
             race.end_trial(rank)
             if ends():
@@ -167,7 +165,7 @@ def _margins(
     @cache
     def found(cost: float) -> sp.csr_array:
         with warnings.catch_warnings():
-            # a class that is hidden whole is no news to the user
+            # that all labels of a class are hidden needs no warning
             warnings.simplefilter("ignore", UserWarning)
             return find_directions(X, labels, replace(spec, C=cost), seed).S
 

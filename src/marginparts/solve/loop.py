@@ -266,7 +266,7 @@ def _judge(problem: Problem, at: Position, loss: float, residual: float, every: 
         at.go_back()
         at.plain_until = at.iteration + every
         if not math.isfinite(loss):
-            at.momentum.before.clear()  # what is no number would make more of its kind
+            at.momentum.before.clear()  # a NaN would spread
         return True
     at.keep()
     at.history.append(Check(at.iteration, loss, at.seconds, residual, _nonzeros(at.state)))
@@ -323,7 +323,7 @@ def _points_ahead(
 
 
 def _check_every(state: State, solver: str) -> int:
-    """Iterations between loss evaluations: a logarithm is dear, a sweep is worth many updates."""
+    """Iterations between loss evaluations: logarithms are slow, a sweep is worth many updates."""
     if sum(math.prod(factor.shape) for factor in state.values()) < _SMALL:
         return 1
     return WINDOW // 2 if solver == "cd" else WINDOW

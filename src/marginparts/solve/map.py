@@ -135,6 +135,17 @@ def projection(V: Array, weights: Array | None = None) -> Array:
     return np.asarray(scale[:, None] * (W @ inverse_root(W.T @ W)))
 
 
+def share_in_span(XS: Data, parts: Array) -> Array:
+    """Return the share (p,) of each hyperplane's squared length that lies in the span of parts.
+
+    ``XS`` (2p, d) are the components w+ of all hyperplanes, then w- of all; ``parts`` is (r, d).
+    """
+    p = XS.shape[0] // 2
+    W = XS[:p] - XS[p:]  # sparse for sparse data
+    kept = row_norms(np.asarray(W @ projection(parts.T)), squared=True)
+    return np.minimum(safe_ratio(kept, row_norms(W, squared=True)), 1.0)
+
+
 def inverse_root(gram: Array) -> Array:
     """Return the symmetric inverse square root of a Gram matrix, zero where parts are dependent."""
     values, vectors = np.linalg.eigh(gram)

@@ -38,7 +38,7 @@ class Scales(NamedTuple):
         return self.rows is None and self.columns is None
 
     def data(self, X: Any) -> Any:
-        """Return ``diag(rows) X diag(columns)``; what is all the same is X itself."""
+        """Return ``diag(rows) X diag(columns)``; without scales it is X itself."""
         if self.are_one:
             return X
         rows = np.ones(X.shape[0], X.dtype) if self.rows is None else self.rows

@@ -1,10 +1,33 @@
-"""The compiled loops of learners that see one sample at a time."""
+"""Learners that see one sample at a time: passes over the samples, and their compiled loops."""
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from marginparts._compiled import compiled
+from marginparts._types import Array
+
+#: Passes over the labeled samples.
+_EPOCHS = 10
+
+
+def duals_of_passes(
+    rows: sp.csr_array, signs: Array, source: str, longest: Array, seed: int
+) -> Array:
+    """Return the dual coefficients (m,) of a learner after some passes over rows (m, d).
+
+    ``source`` names it as `margin_directions` does; ``longest`` (m,) bounds the steps.
+    """
+    rng = np.random.default_rng(seed)
+    order = np.concatenate([rng.permutation(len(signs)) for _ in range(_EPOCHS)])
+    rows = sp.csr_array(rows).astype(np.float64)
+    pa, averaged = source == "pa", source == "averaged-perceptron"
+    w = np.zeros(rows.shape[1])
+    seen = (rows.indptr, rows.indices, rows.data, signs, order)
+    if source in ("cw", "arow"):
+        return np.asarray(confident_duals(*seen, source == "cw", longest, w, np.ones(len(w))))
+    return np.asarray(online_duals(*seen, pa, averaged, longest, w))
 
 
 @compiled()

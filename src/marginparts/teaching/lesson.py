@@ -87,7 +87,7 @@ def lessons_of(
             Lesson(labels.hide(rows), ones, {}, {}) for rows in hidden
         ]
     known = [labels, *(labels.hide(rows) for rows in hidden)]
-    # who knows some classes only would look good on labels of these
+    # a teacher that knows some classes only would score too high on their labels
     alone = hints is None or np.isin(np.arange(len(labels.classes)), labels.codes).all()
     # their small products are slower on several threads each than side by side
     with thread_pools().limit(limits=1, user_api="blas"):

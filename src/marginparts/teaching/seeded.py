@@ -1,6 +1,6 @@
 """What seed words say of rows, and what two teachers make of it.
 
-A seed is often wrong: "space" is no news of rockets in every text. So rows in which a class leads
+A seed is often wrong: "space" does not mean rockets in every text. So rows in which a class leads
 by its seeds are labeled with it for a while, the seeds are taken out of all rows, and two teachers
 of different kinds learn from the rest and answer for rows that were hidden from them. Where both
 say what the seeds say, which they cannot see, the label stays. From these, with all words, they

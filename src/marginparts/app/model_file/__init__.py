@@ -158,5 +158,5 @@ def _no_constant(name: str) -> Any:
 
 
 def _word(value: Any) -> str:
-    """Return a word of a stranger's as it may stand in a message."""
+    """Return a string from an untrusted file, made safe for a message."""
     return value if isinstance(value, str) and re.fullmatch(r"[\w.+-]{1,40}", value) else "?"

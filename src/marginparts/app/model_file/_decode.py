@@ -95,7 +95,7 @@ class _Decoder:
         if not {indices.dtype.name, indptr.dtype.name} <= {"int32", "int64"}:
             raise ValueError("arrays of other types than a matrix has")
         rows, columns = content["shape"]
-        # scipy's loops trust the indices, so a stranger's must be looked at, though not for ever
+        # scipy's loops trust the indices, so those of a file are checked, up to a bound on the work
         self._left -= len(data) + len(indptr)
         if self._left < 0:
             raise ValueError("the same arrays in too many matrices")

@@ -60,7 +60,7 @@ def _name(cell: Any) -> str | None:
     name = name.strip()
     if name.lower() in _NOTHING:
         return None
-    # whole numbers become decimals where a library has had to write missing ones beside them
+    # libraries write whole numbers as decimals where missing values stand beside them
     if _DECIMAL.fullmatch(name) and (number := float(name)).is_integer():
         return str(int(number))
     return name

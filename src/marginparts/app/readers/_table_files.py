@@ -151,7 +151,7 @@ class JSONLinesFile(TableFile):
 
 
 def _whole(cell: Any) -> Any:
-    """Replace halves of characters, as texts that were cut in two have, which nothing can write."""
+    """Replace lone surrogates, which cut texts can have and no file can hold."""
     if isinstance(cell, list):
         return [_whole(each) for each in cell]
     if isinstance(cell, dict):

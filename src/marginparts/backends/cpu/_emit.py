@@ -1,4 +1,4 @@
-"""Writing LLVM code for vectors as long as a cache line, for what numba has no words for.
+"""Writing LLVM code for vectors as long as a cache line, for what numba cannot express.
 
 A function that is decorated with `vector` writes the code of one instruction:
 

@@ -1,4 +1,4 @@
-"""Vector instructions that numba has no words for, on rows of a factor.
+"""Vector instructions that numba cannot express, on rows of a factor.
 
 A row of a factor is a whole number of *lines*: vectors of 64 bytes, as long as a cache line (16
 numbers in float32, 8 in float64). How many is part of a function's type, so that the compiler

@@ -26,7 +26,7 @@ from marginparts.backends.base import (
     least_entry,
     tiny,
 )
-from marginparts.backends.cpu import kernels
+from marginparts.backends.cpu import entries, kernels
 from marginparts.backends.cpu.storage import (
     SparseMatrix,
     SparsePattern,
@@ -96,13 +96,13 @@ class NumbaBackend(Backend):
     def column_sums(self, A: Array) -> Array:
         """Return the sums over rows in float64."""
         with kernels.threads(A.size):
-            return np.asarray(kernels.column_sums(A).sum(axis=0))
+            return np.asarray(entries.column_sums(A).sum(axis=0))
 
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
         """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
         dtype = now.dtype.type
         with kernels.threads(now.size):
-            kernels.move_ahead(now, before, dtype(b), dtype(least))
+            entries.move_ahead(now, before, dtype(b), dtype(least))
         return before
 
     def ratio_matmul(self, X: Matrix, A: Array, B: Array) -> Array:
@@ -131,7 +131,7 @@ class NumbaBackend(Backend):
                 args = (lines_of(A), X.tasks, *X.arrays, A, B, _floor(A), least)
                 terms = kernels.log_terms(*args).sum()
         else:
-            dense, log_terms = cast(Array, X), kernels.log_terms_block
+            dense, log_terms = cast(Array, X), entries.log_terms_block
             blocks = _blocks(*dense.shape)
             terms = sum(log_terms(dense[rows], A[rows] @ B.T, least) for rows in blocks)
         return float(terms)
@@ -209,7 +209,7 @@ class NumbaBackend(Backend):
         out = out if out.shape == A.shape else np.empty_like(A)
         weight = np.empty(0, A.dtype) if weight is None else weight.astype(A.dtype)
         inverse = inverse_or_zero(den, A.dtype)[None]
-        found = kernels.finish_block(A, numerator, den[None].astype(A.dtype), inverse, weight, out)
+        found = entries.finish_block(A, numerator, den[None].astype(A.dtype), inverse, weight, out)
         return gauged(out, *found) if gauge else Step(out)
 
     def shrunk(
@@ -217,26 +217,26 @@ class NumbaBackend(Backend):
         before: Array | None = None,
     ) -> Step:  # fmt: skip
         """Turn a step s of a factor into t with ``l2 t**2 + (u + l1) t = u s``, in its place."""
-        if before is not None or den.ndim == 2:  # seldom, and the violation needs all of it
+        if before is not None or den.ndim == 2:  # rare, and the violation needs the whole factor
             return super().shrunk(step, den, weight, l1, l2, before)
         n, dtype = len(step), step.dtype
         weight = np.ones(n) if weight is None else weight
         l2 = np.broadcast_to(np.asarray(l2, dtype), n)
         with kernels.threads(step.size):
-            kernels.shrink(step, den.astype(dtype), weight.astype(dtype), dtype.type(l1), l2)
+            entries.shrink(step, den.astype(dtype), weight.astype(dtype), dtype.type(l1), l2)
         return Step(step)
 
     def set_apart(
         self, step: Array, before: Array, den: Array, asked: Shared, gauge: bool = False
     ) -> Step:
         """Turn a step into one that is charged for shared features, in its place."""
-        if gauge:  # seldom, and the violation needs all of it
+        if gauge:  # rare, and the violation needs the whole factor
             return super().set_apart(step, before, den, asked, gauge)
         dtype, n = step.dtype, len(step)
         mass = asked.mass * inverse_or_zero(self.column_sums(before), np.float64)
         l2 = np.broadcast_to(np.asarray(asked.l2, dtype), n)
         with kernels.threads(step.size):
-            kernels.set_apart(
+            entries.set_apart(
                 step, before, den.astype(dtype), mass.astype(dtype), asked.rows.astype(dtype),
                 dtype.type(asked.l1), l2,
             )  # fmt: skip
@@ -245,7 +245,7 @@ class NumbaBackend(Backend):
     def added(self, step: Array, A: Array, den: Array) -> Array:
         """Add ``A / den`` to a step in its place."""
         with kernels.threads(step.size):
-            kernels.add_scaled(step, A, inverse_or_zero(den, step.dtype))
+            entries.add_scaled(step, A, inverse_or_zero(den, step.dtype))
         return step
 
     def can_sweep(self, X: Matrix) -> bool:
@@ -321,13 +321,13 @@ def _dense_ratio_matmul(X: Array, A: Array, B: Array) -> Array:
         out = np.empty(A.shape, A.dtype)
         for rows in _blocks(*X.shape):
             ratio = A[rows] @ B.T
-            kernels.divide_block(X[rows], ratio, floor)
+            entries.divide_block(X[rows], ratio, floor)
             np.matmul(ratio, B, out=out[rows])
         return out
     sums = np.zeros(A.shape)  # in float64: a sum over all samples
     for columns in _blocks(*X.T.shape):
         ratio = B[columns] @ A.T
-        kernels.divide_block(X.T[columns], ratio, floor)
+        entries.divide_block(X.T[columns], ratio, floor)
         sums += ratio.T @ B[columns]
     return sums.astype(A.dtype)
 

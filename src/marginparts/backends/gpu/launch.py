@@ -1,4 +1,4 @@
-"""Launching kernels with little ado, one by one or recorded; types that torch and NumPy share."""
+"""Launching kernels quickly, one by one or recorded; types that torch and NumPy share."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def sum_rows(
         "ALSO": also is not None, "PLUS": plus is not None, "GAUGE": gauge is not None,
         "TINY": float(np.finfo(NUMPY[values.dtype]).tiny), **_flags(X, B),
     }  # fmt: skip
-    # anything will do in the place of what is absent
+    # placeholders of the right types for what is absent
     A, den, weight, gauge = (B if each is None else each for each in (A, den, weight, gauge))
     common = (
         den, weight, *_arrays(also, pieces.row, B), *_arrays(plus, pieces.row, B),

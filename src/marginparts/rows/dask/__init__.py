@@ -1,6 +1,6 @@
 """Data on a Dask cluster: each block of rows stays on its worker, with its rows of H.
 
-Here is the door for Dask arrays: data for a fit, or maps that are computed when they are asked for.
+This module takes Dask arrays: as data for a fit, or for maps that are computed when asked for.
 """
 
 from __future__ import annotations

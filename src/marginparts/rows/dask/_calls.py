@@ -2,7 +2,7 @@
 
 Blocks are shared out by the work that they are: their nonzeros plus their rows. Each call sends one
 task to each worker and adds up what they say as a tree; a task is bound to its worker, so that
-nothing is moved behind our back. When a worker is gone its blocks go to the others, which compute
+Dask moves nothing by itself. When a worker is gone its blocks go to the others, which compute
 them again; when one joins it is given some.
 """
 
