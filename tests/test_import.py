@@ -134,4 +134,4 @@ def test_kernels_work_where_no_cache_can_be_written():
 
 @pytest.mark.wide
 def test_a_fit_works_where_no_cache_can_be_written():
-    python(f"{NO_CACHE}marginparts.nmf_alpha(np.eye(3), 2, max_iter=2)")
+    assert python(f"{NO_CACHE}print(marginparts.nmf_alpha(np.eye(3), 2, max_iter=2).n_iter)") == "2"

@@ -703,7 +703,8 @@ class TestReal:
             replace(source, urls=(f"{home}/{source.file}",)) for source in download.SOURCES["mnist"]
         )
         monkeypatch.setitem(download.SOURCES, "mnist", local)
-        fetch("mnist", tmp_path)
+        folder = fetch("mnist", tmp_path)
+        assert {file.name for file in folder.iterdir()} == {source.file for source in local}
 
     @pytest.mark.slow
     def test_news_comes_out_of_its_archive_as_it_is_here(self, monkeypatch, tmp_path):

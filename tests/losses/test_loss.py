@@ -208,7 +208,7 @@ def test_a_fit_makes_the_margin_components_once(monkeypatch):
         made.append(S.shape)
         return margin_components(S, X)
 
-    for module in ("solve.factorize", "estimators.nmf_alpha"):
+    for module in ("solve.factorize", "estimators._margins"):
         monkeypatch.setattr(f"marginparts.{module}.margin_components", counted)
     digits = load_digits_49()
     y = np.where(np.arange(len(digits.target)) < 40, digits.target, -1)

@@ -99,12 +99,17 @@ def best_setting(scores: dict[tuple[Any, ...], list[float]]) -> tuple[Any, ...]:
     return max(scores, key=lambda setting: float(np.mean(scores[setting])))
 
 
-def latent_rows(X: Data, others: list[Data], seed: int, dimensions: int) -> list[Array]:
-    """Return rows in the space of the leading singular vectors, of tf-idf rows when X is sparse."""
+def latent_rows(
+    X: Data, others: list[Data], seed: int, dimensions: int, *, weighted: bool = False
+) -> list[Array]:
+    """Return rows in the space of the leading singular vectors of X.
+
+    They are those of tf-idf rows when X is sparse, unless it is ``weighted`` already.
+    """
     from sklearn.utils.extmath import randomized_svd
 
     rows = [X, *others]
-    if sp.issparse(X):
+    if sp.issparse(X) and not weighted:
         idf = idf_of(X)
         rows = [weighted_rows(each, idf) for each in rows]
     rank = max(1, min(dimensions, min(X.shape) - 1))
@@ -121,7 +126,8 @@ def _lsa(Z: list[Array], labels: Labels, setting: tuple[Any, ...]) -> list[Matri
     return [head.values(rows) for rows in others]
 
 
-def _as_they_are(X: Data, others: list[Data], seed: int) -> list[Data]:
+def as_they_are(X: Data, others: list[Data], seed: int) -> list[Data]:
+    """Return the rows as they are: a `Rival.prepare`."""
     return [X, *others]
 
 
@@ -200,11 +206,11 @@ RIVALS = (
         lambda X, labels: work_of(X, len(labels.classes)) <= _TSVM_WORK, scales=True,
     ),
     Rival(
-        SELF_TRAINING, tuple(product(_COSTS[1:], _SHARES, _UNIT)), _as_they_are,
+        SELF_TRAINING, tuple(product(_COSTS[1:], _SHARES, _UNIT)), as_they_are,
         _self_training, scales=True,
     ),
     Rival(
-        NAIVE_BAYES, tuple(product(_WEIGHTS, _SMOOTHING)), _as_they_are, _naive_bayes,
+        NAIVE_BAYES, tuple(product(_WEIGHTS, _SMOOTHING)), as_they_are, _naive_bayes,
         lambda X, labels: sp.issparse(X),
     ),
     Rival(

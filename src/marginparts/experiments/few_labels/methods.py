@@ -32,7 +32,9 @@ from marginparts.rivals.contest import (
     TSVM,
     Matrix,
     Rival,
+    as_they_are,
     best_setting,
+    latent_rows,
     scores_of,
 )
 from marginparts.rivals.label_spreading import find_neighbors
@@ -118,10 +120,6 @@ def _thresholds(folds: list[Fold], said: list[Array], values: Array) -> Array:
     return choose_thresholds(np.concatenate(said), folds[0].labels.take(hidden))
 
 
-def _as_they_are(X: Data, others: list[Data], seed: int) -> list[Data]:
-    return [X, *others]
-
-
 def _linear_svm(rows: list[Data], labels: Labels, setting: Setting) -> list[Matrix]:
     train, *others = rows
     head = fit_head(train, labels, *setting)
@@ -149,20 +147,11 @@ def _columns(values: Array) -> Array:
     return values if values.ndim == 2 else values[:, None]
 
 
-def _latent(X: Data, others: list[Data], seed: int, dimensions: int) -> list[Array]:
-    """Return rows in the space of the leading singular vectors of X as it is."""
-    from sklearn.utils.extmath import randomized_svd
-
-    rank = max(1, min(dimensions, min(X.shape) - 1))
-    _, _, axes = randomized_svd(X, rank, n_iter=4, random_state=seed)
-    return [np.asarray(each @ axes.T) for each in (X, *others)]
-
-
 def _near(X: Data, others: list[Data], seed: int) -> Any:
     """Return the neighbors by the angle, of texts in their latent space."""
     from sklearn.preprocessing import normalize
 
-    rows = _latent(X, others, seed, _NEAR) if sp.issparse(X) else [X, *others]
+    rows = latent_rows(X, others, seed, _NEAR, weighted=True) if sp.issparse(X) else [X, *others]
     train, *rest = (normalize(each) for each in rows)
     return {True: find_neighbors(train, rest, max(_NEIGHBORS))}
 
@@ -220,7 +209,7 @@ def _votes(values: Array, setting: Setting) -> Array:
 
 _LSA = _rival(LSA)._replace(
     settings=tuple(product(_DIMENSIONS, (1.0, 5.0, 0.3), (True,))),
-    prepare=partial(_latent, dimensions=max(_DIMENSIONS)),
+    prepare=partial(latent_rows, dimensions=max(_DIMENSIONS), weighted=True),
 )
 # the likeliest settings first here too: few labels often cannot tell them apart
 _NAIVE_BAYES = _rival(NAIVE_BAYES)._replace(
@@ -233,10 +222,10 @@ _PLAIN_NMF = partial(NMFAlpha, lam=0.0, solver="mue")
 
 CONTESTANTS = {
     "svm": Contestant(
-        "linear SVM", Rival("linear SVM", tuple(product(_COSTS)), _as_they_are, _linear_svm)
+        "linear SVM", Rival("linear SVM", tuple(product(_COSTS)), as_they_are, _linear_svm)
     ),
     "logistic": Contestant(
-        "logistic regression", Rival("logistic", tuple(product(_COSTS)), _as_they_are, _logistic),
+        "logistic regression", Rival("logistic", tuple(product(_COSTS)), as_they_are, _logistic),
         bounded=_log_odds,
     ),
     "nb_em": Contestant(
