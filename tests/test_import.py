@@ -79,10 +79,10 @@ X = sp.csr_array(np.random.default_rng(0).random((20, 6)))
 NMFAlpha(3, max_iter=5, random_state=0).fit(X, np.arange(20) % 2).transform(X)
 
 from marginparts.svm import _dual_cd
-from marginparts.backends.cpu import kernels
+from marginparts.backends.cpu import entries, kernels
 used = [
     kernel
-    for module in (_dual_cd, kernels)
+    for module in (_dual_cd, entries, kernels)
     for kernel in vars(module).values()
     if getattr(kernel, "signatures", None)
 ]
@@ -92,12 +92,15 @@ print(sum(sum(k.stats.cache_misses.values()) for k in used))
 
 
 def test_kernels_are_compiled_once_and_not_on_every_start():
-    """In the cache that all processes share: the first fit may find some there, the second all."""
-    first, second = (
+    """In the cache that all processes share: the first fit may find some there, the second all.
+
+    Where a kernel is compiled, so are the functions that it calls, which count by themselves.
+    """
+    (found, compiled), second = (
         [int(count) for count in python(FIRST_FIT, NUMBA_NUM_THREADS="1").split()] for _ in range(2)
     )
-    assert sum(first) > 5  # all kernels of a fit are counted
-    assert second == [sum(first), 0]
+    assert 5 < second[0] <= found + compiled  # all kernels of a fit are counted
+    assert second[1] == 0
 
 
 @pytest.mark.wide
