@@ -2,7 +2,7 @@
 
     MARGINPARTS_DATA=path/to/data python benchmarks/convergence.py --seeds 5
 
-Our seconds are those of ``history``: looks at the loss and the transpose are in them. Of the other
+Our seconds are those of ``history``: evaluations of the loss and the transpose are in them. Of the other
 libraries only the updates are timed. With ``--seeds`` our solvers also run from random starts.
 """
 

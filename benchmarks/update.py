@@ -2,7 +2,7 @@
 
     MARGINPARTS_DATA=path/to/data python benchmarks/update.py
 
-Plain NMF: our fit (the difference of a long and a short one, with its looks at the loss), our
+Plain NMF: our fit (the difference of a long and a short one, with its evaluations of the loss), our
 kernels, the C loop and scikit-learn, all in one run. NMF-alpha: the same difference of fits with
 one-vs-rest and one-vs-one directions at 20 % labels against plain NMF.
 """
