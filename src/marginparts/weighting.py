@@ -50,6 +50,12 @@ def weighted_rows(X: Any, weights: Array) -> Any:
     return normalize(X @ sp.diags_array(weights, dtype=X.dtype), "l2")
 
 
+def are_counts(X: Any) -> bool:
+    """Whether rows have so few nonzeros that they are taken for counts of many things."""
+    nonzeros = np.count_nonzero(X) if isinstance(X, np.ndarray) else X.nnz
+    return bool(nonzeros <= _SPARSE * X.shape[0] * X.shape[1])
+
+
 def usual_weights(X: Any) -> Array | None:
     """Return the weights (d,) of columns that suit a linear classifier: idf for rows of counts.
 
@@ -62,9 +68,9 @@ def usual_weights(X: Any) -> Array | None:
     >>> usual_weights(np.ones((4, 3))) is None
     True
     """
-    rows = sp.csr_array(X)
-    if rows.nnz > _SPARSE * rows.shape[0] * rows.shape[1]:
+    if not are_counts(X):
         return None
+    rows = sp.csr_array(X)
     weights = idf_of(rows)
     some = rows[: min(rows.shape[0], _ENOUGH_ROWS)]
     return np.ones_like(weights) if _slope(some, np.log(weights)) > _WEIGHTED else weights

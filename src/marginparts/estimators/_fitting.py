@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from marginparts._types import Array, Samples, Targets
+from marginparts._types import Array, Data, Samples, Targets
 from marginparts.directions import DirectionSpec
 from marginparts.estimators._inputs import (
     Counted,
@@ -55,6 +55,7 @@ from marginparts.validation import (
     check_positive,
     check_rank,
 )
+from marginparts.weighting import are_counts
 
 if TYPE_CHECKING:
     from marginparts.estimators.classifier import NMFAlphaClassifier
@@ -68,6 +69,9 @@ _FEW_COLUMNS = 16
 
 #: Entries of several labels that teachers keep in memory, each for each fold.
 _ENTRIES = 8_000_000
+
+#: With so many labels, samples of dense data are told apart better by twice the parts.
+_MANY_LABELS = 2_000
 
 #: Parts that fill gaps, at most: more of them learn the noise of what is known.
 _FILLING = 16
@@ -128,10 +132,7 @@ def fit_classifier(
     recipe = replace(recipe, embedded=embedded)
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
-    value = model.n_components
-    if several and taught and isinstance(value, str) and value == "auto":
-        value = max(2, min(TAUGHT_DEFAULT.n_components, min(X.shape) // 2))
-    ranks = _ranks(value, labels, X.shape, several=several)
+    ranks = _ranks(model.n_components, labels, X, several=several, taught=taught)
     grid = _grid(given, ranks, labels, scale=model.scale, taught=taught)
     recipe = replace(recipe, run=_run(model, counted, recipe, ranks))
     told = _settings(model, recipe, grid, seeds)
@@ -280,14 +281,29 @@ def _given(model: NMFAlphaClassifier, *, several: bool) -> dict[str, tuple[Any, 
     return found
 
 
-def _ranks(value: Any, labels: Labels, shape: tuple[int, int], *, several: bool) -> tuple[int, ...]:
+def _ranks(
+    value: Any, labels: Labels, X: Data | Elsewhere, *, several: bool, taught: bool
+) -> tuple[int, ...]:
     """Return the numbers of parts to try."""
-    if several and isinstance(value, str):
+    if isinstance(value, str):
         if value != "auto":
-            raise ValueError(f"n_components={value!r} is unknown; give numbers or 'auto'.")
-        value = usual_ranks(labels, shape)
+            raise ValueError(f"n_components={value!r} is unknown; give a number or 'auto'.")
+        if several and not taught:
+            value = usual_ranks(labels, X.shape)
+        else:
+            value = _usual_rank(labels, X)
+            if several:
+                value = max(2, min(value, min(X.shape) // 2))
     values = value if several and isinstance(value, Iterable) else (value,)
-    return _distinct("n_components", [check_rank(rank, shape) for rank in values])
+    return _distinct("n_components", [check_rank(rank, X.shape) for rank in values])
+
+
+def _usual_rank(labels: Labels, X: Data | Elsewhere) -> int:
+    """Return the number of parts that is good on average; labels in number pay for more."""
+    usual = TAUGHT_DEFAULT.n_components
+    if labels.labeled.sum() < _MANY_LABELS or isinstance(X, Elsewhere) or are_counts(X):
+        return usual
+    return max(usual, min(2 * usual, X.shape[1] // 2))
 
 
 def _distinct(name: str, values: list[Any]) -> tuple[Any, ...]:
@@ -305,14 +321,14 @@ def _grid(
     taught: bool,
 ) -> CandidateGrid:
     """Return the candidates given, and the usual ones for what is left open."""
-    usual: dict[str, Any] = {"direction_C": DIRECTION_GRID_UNSCALED}
+    usual: dict[str, Any] = {}
     if taught:  # few labels, few choices
         usual = {name: (value,) for name, value in TAUGHT_DEFAULT._asdict().items()}
         del usual["n_components"]
     elif scale:
         usual["lam"] = LAM_GRID_SEVERAL if labels.multilabel else LAM_GRID
     else:  # nothing is known of the units
-        usual.update(lam=LAM_GRID_UNSCALED, C=C_GRID_UNSCALED)
+        usual.update(lam=LAM_GRID_UNSCALED, C=C_GRID_UNSCALED, direction_C=DIRECTION_GRID_UNSCALED)
     return CandidateGrid(**{"n_components": ranks, **usual, **given})
 
 
@@ -329,7 +345,8 @@ def _taught_parts(
         kind: Any = SemiNMFAlpha if signed else NMFAlpha
         parts = kind._of(own, *setting, random_state=ready.seed, callback=model.callback)
         logbook = None if k else ready.logbook  # it keeps the position of one run
-        parts._fit_trusted(X, None, own, ready.seed, logbook, found, labels.weights)
+        start = room.start(room.lesson, ready.X.shape[0])
+        parts._fit_trusted(X, start, own, ready.seed, logbook, found, labels.weights)
         parts.classes_ = labels.classes
         parts._project(None if signed else room.weights)
         fitted.append(parts)

@@ -57,8 +57,8 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
 
     Parameters
     ----------
-    n_components : int
-        The number r of parts.
+    n_components : int or "auto"
+        The number r of parts; ``"auto"`` is 64, and up to 128 for dense data with 2,000 labels.
     lam : float or "auto"
         Weight of the margin components.
     C : float or "auto"
@@ -89,7 +89,8 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
     multiclass : {"ovr", "ovo"}
         More than two classes: one direction a class, or one a pair as in the paper.
     direction_C : float or "auto"
-        Cost of the classifiers that give the directions; ``"auto"`` tries several.
+        Cost of the classifiers that give the directions; ``"auto"`` is 1, and several are tried
+        where some hundreds of labels can tell, or with ``scale=False``.
     scale : bool
         Whether lam counts in units of the data's mass, and the classifiers behind the directions
         see rows of length 1 on average; False is the paper's raw coefficients.
@@ -100,12 +101,12 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
         Let unlabeled samples take part with labels that are guessed. ``"teachers"`` lets several
         classifiers guess, weighed by what they say of hidden labels (`marginparts.teaching`); the
         directions and the final SVM then learn from all samples, and what is left at ``"auto"``
-        takes one value that is good on average; only ``C`` is chosen, where some hundreds of
-        labels can tell. ``"svm"`` and ``"tsvm"`` let the surest half that one classifier guesses
-        take part in the directions. ``"auto"`` has teachers, and with all labels known their
-        recipe, unless more than 20,000 samples are labeled, several labels are very many (8 million
-        entries), or all labels of data with fewer than 16 columns are known: then it is ``"svm"``,
-        or None for data on disk or on a cluster.
+        takes one value that is good on average; only ``C`` and ``direction_C`` are chosen, where
+        some hundreds of labels can tell. ``"svm"`` and ``"tsvm"`` let the surest half that one
+        classifier guesses take part in the directions. ``"auto"`` has teachers, and with all labels
+        known their recipe, unless more than 20,000 samples are labeled, several labels are very
+        many (8 million entries), or all labels of data with fewer than 16 columns are known: then
+        it is ``"svm"``, or None for data on disk or on a cluster.
     seeds : dict or None
         Words that speak for a class, ``{"hockey": ["nhl", "puck"], ...}``, or each with a strength,
         ``{"hockey": {"nhl": 2.0, "inning": -1.0}, ...}``: 1 is usual, a negative one speaks against
@@ -198,7 +199,7 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
 
     def __init__(
         self,
-        n_components: int = 64,
+        n_components: int | str = "auto",
         *,
         lam: float | str = "auto",
         C: float | str = "auto",
@@ -211,7 +212,7 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
         rehearse: bool = True,
         directions: str | DualSource = "svm",
         multiclass: str = "ovr",
-        direction_C: float | str = 1.0,
+        direction_C: float | str = "auto",
         scale: bool = True,
         features: str | None = "hellinger",
         pseudo: str | None = "auto",

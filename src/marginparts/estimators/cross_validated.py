@@ -110,7 +110,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         cv: int | None = None,
         directions: str | DualSource = "svm",
         multiclass: str = "ovr",
-        direction_C: float | Sequence[float] | str = 1.0,
+        direction_C: float | Sequence[float] | str = "auto",
         scale: bool = True,
         features: str | None = "hellinger",
         pseudo: str | None = "auto",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array, Callback, Data, Progress
 from marginparts.directions import Directions, Whole, find_directions, total_mass
-from marginparts.labels import ClassWeight, Labels
+from marginparts.labels import UNKNOWN, ClassWeight, Labels
 from marginparts.recipe import Recipe, blocks_of
 from marginparts.rows.base import OutOfCore
 from marginparts.seeds import Seeds
@@ -44,9 +44,12 @@ TAUGHT_DEFAULT = Setting(n_components=64, lam=10.0, map_iter=40, normalize=True,
 #: The same for dense data, whose samples need more of the parts.
 _DENSE_DEFAULT = TAUGHT_DEFAULT._replace(lam=3.0)
 
-#: Where two folds hide as many labels as this, they tell enough; and the costs of the last SVM that
-#: are then worth a trial.
-_TELLING, _COSTS = 500, (0.25, 1.0, 4.0, 16.0)
+#: Where two folds hide as many labels as this, they tell enough; and the costs of the last SVM and
+#: of those behind the directions that are then worth a trial.
+_TELLING, _COSTS, _DIRECTION_COSTS = 500, (1 / 16, 0.25, 1.0, 4.0, 16.0), (0.25, 1.0)
+
+#: Candidates differ on few samples, so the error of a difference is about this share of a score's.
+_PAIRED = 0.5
 
 #: Of thresholds that are chosen on few hidden labels, this share is taken: 0 is where the teachers
 #: cut, and the mean of two guesses is better than either.
@@ -135,7 +138,23 @@ class Classroom:
             grid = grid._replace(lam=(self.default.lam,))
         if "C" not in given and _tell(self.folds):
             grid = grid._replace(C=_COSTS)
+        if "direction_C" not in given and _tell(self.folds):
+            grid = grid._replace(direction_C=_DIRECTION_COSTS)
         return grid
+
+    def start(self, lesson: Lesson, n: int | None = None) -> Labels | None:
+        """Return the labels that the parts begin with, of these rows or of all n; None for none.
+
+        Dense samples are near to the means of some samples of their class, and parts that begin
+        there end better. Texts are mixtures of parts that classes share.
+        """
+        if self.views.sparse or self.signs:
+            return None
+        if n is None or n == len(self.rows):
+            return lesson.labels
+        codes = np.full((n, *lesson.labels.codes.shape[1:]), UNKNOWN)
+        codes[self.rows] = lesson.labels.codes
+        return Labels(lesson.labels.classes, codes)
 
     def directions(
         self, lesson: Lesson, recipe: Recipe, seed: int, whole: Whole | None = None
@@ -210,10 +229,13 @@ def choose_taught(
     }
 
     def pick(some: Iterable[int]) -> Setting:
-        """Choose on some folds: the best rank, and what is nearest the defaults at that rank."""
+        """Choose on some folds: the best rank, and what is simplest or usual at that rank."""
+        some = list(some)
         seen = {setting: [own[k] for k in some] for setting, own in scores.items()}
         top = max(seen, key=lambda setting: float(np.mean(seen[setting])))
         at_rank = {s: own for s, own in seen.items() if s.n_components == top.n_components}
+        if _tell(room.folds):
+            return _simplest_of(at_rank, sum(len(folds[k].hidden) for k in some))
         return best_of(at_rank, room.default)
 
     best = pick(range(len(folds)))
@@ -239,7 +261,7 @@ def _answers(
         aimed = replace(recipe, directions=replace(recipe.directions, C=cost))
         S = room.directions(lesson, aimed, seed).S
         found = recipe.parts(
-            room.X, None, S, rank, grid.lam, seed, weights=lesson.labels.weights,
+            room.X, room.start(lesson), S, rank, grid.lam, seed, weights=lesson.labels.weights,
             callback=trials.watch,
         )  # fmt: skip
         for lam, result in found:
@@ -252,6 +274,19 @@ def _answers(
                 )
                 setting = Setting(rank, lam, map_iter, normalize, C, cost)
                 yield setting, head.values(Z[fold.hidden])
+
+
+def _simplest_of(scores: dict[Setting, list[float]], hidden: int) -> Setting:
+    """Return the candidate with the smallest costs among those as good as the best.
+
+    As good is what so many hidden samples cannot tell from the best. Where samples to come differ
+    from those that are labeled, what is simpler is safer.
+    """
+    means = {setting: float(np.mean(own)) for setting, own in scores.items()}
+    top = max(means.values())
+    error = _PAIRED * np.sqrt(max(top * (1 - top), 0.0) / max(hidden, 1))
+    good = [setting for setting, mean in means.items() if mean >= top - error]
+    return min(good, key=lambda setting: (setting.C * setting.direction_C, -means[setting]))
 
 
 class _Trials:
