@@ -87,6 +87,6 @@ def _slope(X: sp.csr_array, logs: Array) -> float:
 
 
 def has_unit_rows(X: Any) -> bool:
-    """Whether all rows but empty ones have length one, so that scaling them again is in vain."""
+    """Whether all rows but empty ones have length one already."""
     lengths = row_norms(X)
     return bool(np.allclose(lengths[lengths > 0], 1, rtol=1e-4))

@@ -87,7 +87,7 @@ ClassWeight = Annotated[
 Scoring = Annotated[
     str | None,
     _method(
-        "--scoring", "NAME", f"What the choice is to make large: {_SCORES}.",
+        "--scoring", "NAME", f"The score by which settings are compared: {_SCORES}.",
         show_default="accuracy, or the F-measure of several labels",
     ),
 ]  # fmt: skip

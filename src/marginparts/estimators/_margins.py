@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
@@ -43,9 +42,9 @@ class MarginTransformer(GapsTransformer):
     sample_weight_: Array | None
     directions_: sp.csr_array | None
 
-    @abstractmethod
     def _recipe(self) -> Recipe:
         """Return the parameters as a recipe, or refuse what makes no sense."""
+        raise NotImplementedError
 
     def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
         """Extend weights and directions to all n rows; those of weight 0 took no part."""

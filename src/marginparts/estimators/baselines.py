@@ -235,34 +235,15 @@ class ConstrainedNMF(_SquaredLossParts):
 
     Parameters
     ----------
-    n_components : int
-        The number r of parts.
-    init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
-        ``"auto"`` starts from the labels when there are any.
-    solver : {"auto", "mu", "mue"}
-        ``"auto"`` is ``"mue"``.
-    max_iter : int
-    tol : float
-    map_iter : int or None
-        Updates of H in `transform`, from a flat start; None for as many as it takes.
-    output : {"gram", "coefficients", "projection", "mixed"}
-        Z (eq. 5) or H.
-    backend : {"auto", "numba", "torch", "reference"} or Backend
-    random_state : int, RandomState or None
-    callback : callable or None
-    checkpoint : path, Checkpoint or None
-        Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
+    n_components, init, solver, max_iter, tol, map_iter, output
+        As for `SemiSupervisedNMF`.
+    backend, random_state, callback, checkpoint
+        As for `SemiSupervisedNMF`.
 
     Attributes
     ----------
-    components_ : (r, d) array
-    classes_ : array
-    loss_curve_ : array
-    n_iter_ : int
-    stop_ : Stop
-    solver_ : str
-    history_ : list of Check
-    n_features_in_ : int
+    components_, classes_, loss_curve_, n_iter_, stop_, solver_, history_, n_features_in_
+        As for `SemiSupervisedNMF`.
 
     Examples
     --------
@@ -273,21 +254,7 @@ class ConstrainedNMF(_SquaredLossParts):
     """
 
     def fit(self, X: Samples, y: Targets | None = None) -> ConstrainedNMF:
-        """Find the parts.
-
-        Parameters
-        ----------
-        X : (n, d) array or sparse matrix
-            Nonnegative data.
-        y : (n,) or (n, c) array-like, or None
-            Labels, -1, None or NaN for unlabeled; None is plain NMF with the squared loss.
-            A row without entries in a sparse y is labeled: no label applies.
-
-        Returns
-        -------
-        ConstrainedNMF
-            The fitted estimator.
-        """
+        """Find the parts, as `SemiSupervisedNMF.fit` does."""
         self._fit(X, y)
         return self
 

@@ -152,14 +152,8 @@ class NMFAlphaCV(NMFAlphaClassifier):
 
         Parameters
         ----------
-        X : (n, d) array or sparse matrix
-            Nonnegative data, labeled and unlabeled.
-        y : (n,) or (n, c) array-like
-            Labels, -1, None or NaN for unlabeled; at least two classes. A row without entries in a
-            sparse y is labeled: no label applies. With ``seeds`` it may be left out.
-        sample_weight : (n,) array-like or None
-            How much each row counts in the loss, in all SVMs and in the accuracy by which
-            candidates are compared; 0 leaves it out. Teachers see each row once. For X in memory.
+        X, y, sample_weight
+            As for `NMFAlphaClassifier.fit`.
 
         Returns
         -------

@@ -81,19 +81,12 @@ class SemiNMFAlpha(PartsTransformer):
         w+ and w- of each classifier, as they were factorized.
     margin_codes_ : (2p, r) array
         Their codes.
-    margin_names_ : (p,) array of str
-    margin_kept_ : (p,) array
-        The share of each hyperplane's squared length that lies in the parts' span.
-    directions_ : (n, 2p) CSR array or None
+    margin_names_, margin_kept_, directions_
+        As for `NMFAlpha`.
     reconstruction_err_ : float
         The root of the squared error of the data alone.
-    classes_ : array
-    loss_curve_ : array
-    n_iter_ : int
-    stop_ : Stop
-    solver_ : str
-    history_ : list of Check
-    n_features_in_ : int
+    classes_, loss_curve_, n_iter_, stop_, solver_, history_, n_features_in_
+        As for `NMFAlpha`.
 
     Examples
     --------

@@ -245,7 +245,7 @@ def _parsed(size: str) -> tuple[int, str]:
 
 
 def _check_objects(array: Any) -> None:
-    """Labels of one kind: large ints could be chosen so that a set of them takes for ever."""
+    """Labels of one kind: large ints could be chosen so that a set of them takes hours."""
     kinds = {type(item) for item in array.ravel().tolist()}
     if not (kinds <= {str} or kinds <= {int, float, bool}) or array.size > 10_000:
         raise InvariantError("mixes texts and numbers, or has too many")

@@ -91,7 +91,7 @@ class SemiProblem(Problem):
         return gauged(new, mass, min(moved, mass)) if gauge else Step(new)
 
     def _best_basis(self, state: State) -> Step:
-        """Return ``V = X'H (H'H)^-1``, all but freely: a little tie keeps it where H is singular.
+        """Return ``V = X'H (H'H)^-1``, tied a little to the last V, for where H is singular.
 
         It is the minimum of the loss and ``tie * |V - V_now|^2``, so the loss does not rise.
         """

@@ -241,7 +241,7 @@ class Race:
         return sorted({lam for r, lam, _, c in self.running if (r, c) == (rank, cost)})
 
     def watch(self, progress: Progress) -> bool:
-        """Pass on how a factorization fares; end it when the caller has had enough."""
+        """Tell the callback how a factorization goes; end it when that asks for it."""
         if self.callback is not None:
             told = Progress(
                 self.trials_done, self.trials, progress.loss,

@@ -297,7 +297,7 @@ class _Trials:
         self._callback = callback
 
     def watch(self, progress: Progress) -> Any:
-        """Pass on how a factorization fares."""
+        """Tell the callback how a factorization goes."""
         if self._callback is not None:
             told = progress._replace(iteration=self.done, max_iter=self.total, stage="choosing")
             self.stopped = bool(self._callback(told)) or self.stopped

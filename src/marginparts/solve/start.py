@@ -255,7 +255,7 @@ def _class_centroids(X: Data, k: int, seed: int, weights: Array | None) -> list[
     # in float64 and near one, so that squares of extreme values stay within range
     X = X.astype(np.float64) / float(X.max() or 1)
     means = KMeans(k, n_init=1, max_iter=10, random_state=seed)
-    # on one thread, since its sums depend on their number; duplicate samples are no news
+    # on one thread, since its sums depend on their number; duplicate samples need no warning
     with thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return list(means.fit(X, sample_weight=weights).cluster_centers_)

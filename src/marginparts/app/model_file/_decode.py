@@ -19,7 +19,7 @@ from marginparts.files.invariants import Scope
 #: Parameters that had another name, by class: files written before still load.
 _RENAMED = {"NMFAlpha": {"C": "direction_C"}}
 
-#: Keys other than texts can be chosen so that all collide, and a dict of them takes for ever.
+#: Keys other than texts can be chosen so that all collide, and a dict of them takes hours.
 _MOST_KEYS = 10_000
 
 #: Matrices may share arrays, which are checked each time; in all no more than this many times.
