@@ -154,7 +154,7 @@ class Recipe:
         """
         output, backend = self.map.output, self.run.backend
         if not self.embedded:
-            return codes_by_map(X, result.V, map_iters, backend, output, weights)
+            return codes_by_map(X, result.V, map_iters, backend, output, weights, self.run.fixed)
         *words, vectors = blocks_of(X, self.embedded)
         if not words:
             return _signed_codes(vectors, result.V, map_iters, output)
@@ -200,12 +200,13 @@ def codes_by_map(
     backend: str | Backend,
     output: str = "gram",
     weights: Array | None = None,
+    fixed: Array | None = None,
 ) -> dict[int | None, Array]:
     """Return the codes of rows for every map into one factorization.
 
-    ``weights`` (d,) are those of the columns, for a projection.
+    ``weights`` (d,) are those of the columns, for a projection; ``fixed`` parts are as given.
     """
-    V = parts_of(V).T.copy()
+    V = parts_of(V, fixed).T.copy()
     linear = X @ projection(V, weights) if output in ("projection", "mixed") else None
     if output == "projection":
         return dict.fromkeys(map_iters, np.asarray(linear, dtype=X.dtype))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,27 @@ from sklearn.base import (
     clone,
 )
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts._types import Array, Samples, Seed, Targets
+from marginparts._types import Array, Data, Samples, Seed, Targets
+from marginparts.checkpoint import Logbook
 from marginparts.directions import Directions
+from marginparts.estimators._inputs import Counted, check_training_data
+from marginparts.estimators._repeats import together
 from marginparts.estimators.nmf_alpha import NMFAlpha
+from marginparts.labels import Labels
 from marginparts.matching import match_parts, matched_runs, median_parts
+from marginparts.recipe import Recipe
 from marginparts.rows.base import Elsewhere
 from marginparts.validation import check_count, is_dask, seed_of
 
 #: The share of the mean part in every part that a fit goes on from: no word is left without any.
 _BACKGROUND = 0.01
+
+
+#: Iterations of a short run at most.
+RUN_ITER = 30
 
 
 class NMFAlphaConsensus(
@@ -79,7 +90,7 @@ class NMFAlphaConsensus(
         estimator: NMFAlpha | None = None,
         *,
         n_runs: int = 10,
-        run_iter: int = 30,
+        run_iter: int = RUN_ITER,
         random_state: Seed = None,
     ) -> None:
         self.estimator = estimator
@@ -114,6 +125,7 @@ class NMFAlphaConsensus(
         model = NMFAlpha() if self.estimator is None else clone(self.estimator)
         if not isinstance(model.init, str) or model.init not in ("auto", "random"):
             raise ValueError("The init of the estimator must be 'auto' or 'random'.")
+        X, y, sample_weight = _distinct(copy(model), X, y, sample_weight)
         seeds = np.random.default_rng(seed_of(self.random_state)).integers(2**31, size=self.n_runs)
         short = {"max_iter": min(self.run_iter, model.max_iter), "checkpoint": None}
         fits: list[NMFAlpha] = []
@@ -155,6 +167,49 @@ class NMFAlphaConsensus(
         inner = (NMFAlpha() if self.estimator is None else self.estimator).__sklearn_tags__()
         tags.input_tags, tags.transformer_tags = inner.input_tags, inner.transformer_tags
         return tags
+
+
+def fit_agreed(
+    parts: NMFAlpha, n_runs: int, X: Data, labels: Labels | None, recipe: Recipe, seed: int,
+    logbook: Logbook | None = None, found: Directions | None = None, weights: Array | None = None,
+) -> NMFAlpha:  # fmt: skip
+    """Fit parts to trusted data from what short runs agree on, and say how stable each is.
+
+    What is not ``n_runs`` is as for `NMFAlpha._fit_trusted`.
+    """
+    seeds = np.random.default_rng(seed).integers(2**31, size=n_runs)
+    brief = replace(recipe.run, max_iter=min(RUN_ITER, recipe.run.max_iter))
+    fits: list[NMFAlpha] = []
+    for each in map(int, seeds):
+        fits.append(
+            copy(parts)._fit_trusted(
+                X, labels, replace(recipe, run=brief), each, None, found, weights
+            )
+        )
+        found = found or _directions(fits)
+    runs = np.stack([run.components_ for run in fits])
+    begun = replace(recipe.run, init=start_at(fits[0], X, _agreed(runs, parts)))
+    parts._fit_trusted(X, labels, replace(recipe, run=begun), seed, logbook, found, weights)
+    cosines = [match_parts(parts.components_, run).cosine for run in runs]
+    parts.stability_ = np.mean(cosines, axis=0)
+    return parts
+
+
+def _distinct(
+    model: NMFAlpha, X: Samples, y: Targets | None, sample_weight: ArrayLike | None
+) -> tuple[Samples, Targets | None, ArrayLike | None]:
+    """Return rows that are the same as one, where `NMFAlpha` does so.
+
+    The last fit has a start that is given, and would see all of them.
+    """
+    data = check_training_data(model, X)
+    counted = Counted.of(data, y, sample_weight, type(model).__name__)
+    same = together(counted.X, counted.y, counted.weights)
+    if same is None:
+        return X, y, sample_weight
+    rows = same.rows if counted.rows is None else counted.rows[same.rows]
+    X = _safe_indexing(X if hasattr(X, "iloc") else data, rows)
+    return X, same.labels(counted.y), same.weights
 
 
 def _directions(fits: list[NMFAlpha]) -> Directions | None:

@@ -149,8 +149,9 @@ def _run(
                     if race.stopped:
                         return False
                     codes = codes_by_map(
-                        labeled, result.V, race.grid.map_iter, recipe.run.backend, recipe.map.output
-                    )
+                        labeled, result.V, race.grid.map_iter, recipe.run.backend,
+                        recipe.map.output, fixed=recipe.run.fixed,
+                    )  # fmt: skip
                     race.enter(fold, rank, lam, cost, codes)
             race.end_trial(rank)
             if ends():
