@@ -75,11 +75,9 @@ def edit_file(
     looked_at = copy(old.parts_)
     looked_at.allowed = _allowed(model, forbid or {})
     groups = [[_place(k) for k in group] for group in merge]
+    gone, kept = ([_place(k) for k in named] for named in (delete, freeze))
     try:
-        edited = edit_parts(
-            looked_at, old._whole(X), merge=groups, delete=map(_place, delete),
-            freeze=map(_place, freeze),
-        )  # fmt: skip
+        edited = edit_parts(looked_at, old._whole(X), merge=groups, delete=gone, freeze=kept)
     except ValueError as error:
         raise PreparationError(_from_one(str(error))) from error
     options = Options(

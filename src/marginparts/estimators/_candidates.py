@@ -47,9 +47,11 @@ def given_candidates(model: NMFAlphaClassifier, *, several: bool) -> dict[str, t
 
 
 def ranks_of(
-    value: Any, labels: Labels, shape: tuple[int, int], *, several: bool
+    value: Any, labels: Labels, shape: tuple[int, int], *, several: bool, taught: bool
 ) -> tuple[int, ...]:
     """Return the numbers of parts to try."""
+    if several and taught and isinstance(value, str) and value == "auto":
+        value = max(2, min(TAUGHT_DEFAULT.n_components, min(shape) // 2))
     if several and isinstance(value, str):
         if value != "auto":
             raise ValueError(f"n_components={value!r} is unknown; give numbers or 'auto'.")

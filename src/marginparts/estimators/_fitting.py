@@ -35,7 +35,6 @@ from marginparts.rows.base import Elsewhere
 from marginparts.scores import check_scoring
 from marginparts.seeds import Seeds, seeds_of
 from marginparts.selection import (
-    TAUGHT_DEFAULT,
     CandidateGrid,
     Choice,
     Classroom,
@@ -121,10 +120,7 @@ def fit_classifier(
     recipe = replace(recipe, embedded=embedded)
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
-    value = model.n_components
-    if several and taught and isinstance(value, str) and value == "auto":
-        value = max(2, min(TAUGHT_DEFAULT.n_components, min(X.shape) // 2))
-    ranks = ranks_of(value, labels, X.shape, several=several)
+    ranks = ranks_of(model.n_components, labels, X.shape, several=several, taught=taught)
     grid = grid_of(given, ranks, labels, scale=model.scale, taught=taught)
     recipe = replace(recipe, run=_run(model, counted._replace(X=X), recipe, ranks))
     told = _settings(model, recipe, grid, seeds)

@@ -41,8 +41,10 @@ class Together(NamedTuple):
         """Return dual coefficients (m, 2p): the sums of those of the same rows."""
         return sp.csr_array(self._members(np.ones(len(self.group))) @ S)
 
-    def spread(self, S: sp.csr_array) -> sp.csr_array:
+    def spread(self, S: sp.csr_array | None) -> sp.csr_array | None:
         """Return dual coefficients (n, 2p) whose sums are these; heavier rows have more of them."""
+        if S is None:
+            return None
         return sp.csr_array(self._members(self.shares).T @ S).astype(S.dtype)
 
     def _members(self, values: Array) -> sp.csr_array:

@@ -306,7 +306,7 @@ class NMFAlpha(CarriesPrior, GapsTransformer):
         X, y, weights, rows = counted
         same = together(X, y, weights) if isinstance(self.init, str) and mask is None else None
         if same is not None:
-            given, X, y, weights = weights, same.data(X), same.labels(y), same.weights
+            X, y, weights = same.data(X), same.labels(y), same.weights
         if rows is not None and isinstance(missing, Gaps):
             missing = missing.of_rows(rows)
         recipe = replace(recipe, run=replace(run, missing=missing))
@@ -320,10 +320,9 @@ class NMFAlpha(CarriesPrior, GapsTransformer):
         told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
         told |= {"n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
-            if found is not None and rows is not None:
-                found = found._replace(S=found.S[rows])
-            if found is not None and same is not None:
-                found = found._replace(S=same.gathered(found.S))
+            if found is not None:
+                S = found.S if rows is None else found.S[rows]
+                found = found._replace(S=S if same is None else same.gathered(S))
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, found, weights)
         if self.stop_ is Stop.MAX_ITER and self.tol > 0:
             warnings.warn(
@@ -333,9 +332,8 @@ class NMFAlpha(CarriesPrior, GapsTransformer):
                 stacklevel=3,
             )
         if same is not None:
-            self.sample_weight_ = given
-            if self.directions_ is not None:
-                self.directions_ = same.spread(self.directions_)
+            self.sample_weight_ = counted.weights
+            self.directions_ = same.spread(self.directions_)
         if rows is not None:
             self._spread_over(rows, n)
         return self

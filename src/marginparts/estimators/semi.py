@@ -189,7 +189,7 @@ class SemiNMFAlpha(PartsTransformer):
         told = {**self._told(recipe), "n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, None, weights)
-        if same is not None and self.directions_ is not None:
+        if same is not None:
             self.directions_ = same.spread(self.directions_)
         return self
 

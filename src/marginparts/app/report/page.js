@@ -303,10 +303,11 @@ function partCard(part, k) {
 }
 
 /** How well other starts found the part again; a part below 0.9 may be a matter of chance. */
-const stabilityMark = (value) => el("span", {
-  class: value < 0.9 ? "against" : "soft",
-  title: `stability: the mean cosine of this part and its match in runs from other starts${value < 0.9 ? "; another start may not find it" : ""}`,
-}, `${value < 0.9 ? "unstable" : "stable"} ${value.toFixed(2)}`);
+function stabilityMark(value) {
+  const shown = value.toFixed(2), shaky = shown < 0.9;
+  const title = `the mean cosine of this part and its match in runs from other starts${shaky ? ": another start may not find it" : ""}`;
+  return el("span", { class: shaky ? "against" : "soft", title }, `stability ${shown}`);
+}
 
 const ownWords = (own) => own.flatMap(([word, factor], i) => [i ? ", " : "", wordMark(word), ` \u00d7${short(factor)}`]);
 
