@@ -37,7 +37,8 @@ def text_payload():
     rng = np.random.default_rng(0)
     parts = [_word_part(rng, k, n_classes=len(LABELS)) for k in range(44)]
     for k, part in enumerate(parts[:5]):
-        part |= {"carried": k < 3, "own": [["propeller", 4.0], ["runway", 1.25]]}
+        part |= {"carried": 0 < k < 3, "fixed": k == 0, "stability": 0.97 - 0.05 * k}
+        part |= {"own": [["propeller", 4.0], ["runway", 1.25]]}
     return {
         "title": "incidents.csv",
         "subtitle": "22 labels, 2,944 samples, 589 of them labeled",

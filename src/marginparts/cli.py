@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from marginparts._version import __version__
-from marginparts.commands import data, demo, fit, label, ranks, reproduce, show, suggest, use
+from marginparts.commands import data, demo, edit, fit, label, ranks, reproduce, show, suggest, use
 from marginparts.commands._console import close_output
 from marginparts.files.atomic import leave
 
@@ -29,6 +29,7 @@ app.command(rich_help_panel=OWN, epilog=use.TRANSFORM_EPILOG)(use.transform)
 app.command(rich_help_panel=OWN, epilog=show.TOPICS_EPILOG)(show.topics)
 app.command("next", rich_help_panel=OWN, epilog=suggest.EPILOG)(suggest.suggest_next)
 app.command(rich_help_panel=OWN, epilog=show.REPORT_EPILOG)(show.report)
+app.command(rich_help_panel=OWN, epilog=edit.EPILOG)(edit.edit)
 app.command(rich_help_panel=PAPER)(demo.demo)
 app.command(rich_help_panel=PAPER)(reproduce.reproduce)
 app.add_typer(data.app, name="data", rich_help_panel=PAPER)

@@ -51,11 +51,17 @@ class Labels:
         The index of each sample's class, or the indicator; ``-1`` is unknown.
     weights : (n,) array or None
         How much each sample counts, more than 0; None for all alike.
+    groups : (n,) int array or None
+        Samples that are the same have one number, and are hidden together; None for all apart.
+    folds : (n,) int array or None
+        The fold in which each sample is hidden, -1 for none, where folds were given.
     """
 
     classes: NDArray[Any]
     codes: NDArray[np.int64]
     weights: Array | None = None
+    groups: NDArray[np.intp] | None = None
+    folds: NDArray[np.intp] | None = None
 
     @property
     def multilabel(self) -> bool:
@@ -86,8 +92,10 @@ class Labels:
 
     def take(self, rows: NDArray[Any]) -> Labels:
         """Return the labels of some rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        return Labels(self.classes, self.codes[rows], weights)
+        told = (self.weights, self.groups, self.folds)
+        return Labels(
+            self.classes, self.codes[rows], *(each if each is None else each[rows] for each in told)
+        )
 
     def tasks(self, multiclass: str = "ovr") -> list[BinaryTask]:
         """Cut the labels into two-class questions.

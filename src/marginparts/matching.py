@@ -93,6 +93,11 @@ def _climb(alike: Array, first: int) -> NDArray[np.intp]:
     return orders
 
 
+def mean_parts(groups: Array) -> Array:
+    """Return the mean (r, d) of each group (m, r, d); what is returned sums to one."""
+    return normalize(groups.mean(axis=0), norm="l1")
+
+
 def median_parts(groups: Array) -> Array:
     """Return the median (r, d) of each group (m, r, d), without parts that are not like it.
 

@@ -162,7 +162,7 @@ class Recipe:
                 return signed
             plain = replace(self, embedded=0).codes(words[0], result, map_iters, weights)
             return {n: np.hstack([plain[n], signed[n]]) for n in plain}
-        V = parts_of(result.V).T.copy()
+        V = parts_of(result.V, self.run.fixed).T.copy()
         linear = X @ projection(V, weights) if output in ("projection", "mixed") else None
         if output == "projection":
             return dict.fromkeys(map_iters, np.asarray(linear, dtype=X.dtype))

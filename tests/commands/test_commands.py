@@ -1051,3 +1051,77 @@ def test_label_refuses_what_it_cannot_show(fitted, tmp_path):
     assert "no column" in refused("label", table, "--text", "nothing")
     assert "There is no file" in refused("label", tmp_path / "nothing.csv", "--text", "body")
     assert not list(table.parent.glob("*.labels.*"))
+
+
+@pytest.mark.wide
+def test_parts_are_said_to_be_stable_or_not(fitted, tmp_path):
+    table, _ = fitted
+    model, how = tmp_path / "m", ("--text", "body", "--label", "kind", *QUICK)
+    assert run("fit", table, *how, "--consensus", 3, "--out", model).exit_code == 0
+    found = marginparts.load(model)
+    assert len(found.card.stability) == 3
+    assert_allclose(found.card.stability, found.classifier.parts_.stability_)
+    said = json.loads(run("topics", model, "--json").stdout)
+    numbers = [part["stability"] for label in said for part in label["parts"]]
+    assert numbers
+    assert f"({numbers[0]:.2f})" in run("topics", model).stdout
+    run("report", model, "--out", tmp_path / "it.html")
+    assert '"stability":0.' in (tmp_path / "it.html").read_text()
+    assert "2 or larger" in refused("fit", table, *how, "--consensus", 1, "--out", model)
+
+
+@pytest.mark.wide
+def test_parts_of_another_model_stay_as_they_are(fitted, tmp_path):
+    table, old = fitted
+    model, how = tmp_path / "m", ("--text", "body", "--label", "kind", "--lam", "1", "--cost", "1")
+    run("fit", table, *how, "--max-df", "0.9", "--fixed", old, "--components", 5, "--out", model)
+    before, now = marginparts.load(old), marginparts.load(model)
+    parts = before.classifier.parts_.components_
+    kept = now.classifier.parts_.components_[: len(parts)]
+    places = [before.feature_names.index(word) for word in now.feature_names]
+    assert_array_equal(kept, parts[:, places])
+    assert now.card.n_fixed == len(parts)
+    said = refused("fit", table, *how, "--fixed", old, "--components", 2, "--out", model)
+    assert "fewer rows than the 2 parts" in said
+
+
+@pytest.mark.wide
+def test_large_entries_are_charged_for(fitted, tmp_path):
+    table, _ = fitted
+    how = ("--text", "body", "--label", "kind", *QUICK, "--out", tmp_path / "m")
+    zeros = []
+    for charge in ("0", "0.05"):
+        assert run("fit", table, *how, "--alpha-W", charge, "--l1-ratio", 1).exit_code == 0
+        found = marginparts.load(tmp_path / "m").classifier
+        assert found.alpha_W == float(charge)
+        zeros.append(found.parts_.reconstruction_err_)
+    assert zeros[0] < zeros[1]
+
+
+@pytest.mark.wide
+def test_somebody_who_looked_at_the_parts_changes_them(fitted, tmp_path):
+    table, old = fitted
+    out, before = tmp_path / "edited", marginparts.load(fitted[1])
+    parts, names = before.classifier.parts_.components_, before.feature_names
+    word = names[int(parts[1].argmax())]
+    how = ("edit", old, table, "--out", out)
+    result = run(*how, "--freeze", 3, "--forbid", f"2:{word.upper()}")
+    assert result.exit_code == 0, result.output
+    now = marginparts.load(out)
+    assert_array_equal(now.classifier.parts_.components_[0], parts[2])
+    assert now.classifier.parts_.components_[2, names.index(word)] == 0
+    assert "flatters" in now.card.doubt
+    assert run(*how, "--merge", "1,2", "--json").exit_code == 0
+    assert marginparts.load(out).n_parts == 2
+    assert run("predict", out, table).exit_code == 0
+    for wrong, said in (
+        ([], "Nothing is to be changed"),
+        (["--delete", "9"], "not there"),
+        (["--delete", "0"], "counted from 1"),
+        (["--merge", "1,2", "--delete", "2"], "twice"),
+        (["--forbid", "1:xyzzy"], "no word 'xyzzy'"),
+        (["--forbid", "1"], "not understood"),
+        (["--freeze", "a"], "not understood"),
+    ):
+        assert said in refused(*how, *wrong)
+    assert "wrote" not in refused("edit", old, table, "--delete", 1, "--out", old)

@@ -36,7 +36,7 @@ def test_planted_parts_are_stable_and_the_same_for_every_seed():
 def test_the_numbers_are_the_cosines_with_the_short_runs(monkeypatch):
     runs, fit = [], NMFAlpha._fit
     monkeypatch.setattr(NMFAlpha, "_fit", lambda self, *a: runs.append(fit(self, *a)) or runs[-1])
-    found = NMFAlphaConsensus(NMFAlpha(5), **FEW).fit(X)
+    found = NMFAlphaConsensus(NMFAlpha(5), strength=0, **FEW).fit(X)
     *short, last = runs
     assert [run.n_iter_ for run in short] == [15] * 3
     assert last is found.estimator_
@@ -105,3 +105,51 @@ def test_its_parts_start_a_classifier():
     options = {"lam": 3.0, "map_iter": 5, "C": 1.0, "normalize": True, "random_state": 0}
     model = NMFAlphaClassifier(8, init=start, **options).fit(X, Y)
     assert model.score(X, DIGITS.target) > 0.9
+
+
+def test_a_classifier_begins_where_short_runs_agree():
+    how = {"lam": 1.0, "C": 1.0, "map_iter": 5, "rehearse": False, "random_state": 0}
+    one = NMFAlphaClassifier(5, consensus=3, **how).fit(X, Y)
+    plain = NMFAlphaClassifier(5, **how).fit(X, Y)
+    assert one.parts_.stability_.shape == (5,)
+    assert not hasattr(plain.parts_, "stability_")
+    # the margin components do not depend on where the runs begin
+    assert_allclose(one.parts_.margin_components_, plain.parts_.margin_components_)
+    assert one.score(X, DIGITS.target) > 0.9
+    for wrong, said in ((1, "2 or larger"), (-1, "0 or larger")):
+        with pytest.raises(ValueError, match=said):
+            NMFAlphaClassifier(5, consensus=wrong).fit(X, Y)
+    with pytest.raises(ValueError, match="starts that differ"):
+        NMFAlphaClassifier(5, consensus=2, init="nndsvda").fit(X, Y)
+
+
+def test_a_classifier_keeps_parts_fixed_and_words_out():
+    how = {"lam": 1.0, "C": 1.0, "map_iter": 5, "random_state": 0}
+    fixed = NMFAlpha(2, random_state=0).fit(X).components_
+    allowed = np.ones((5, X.shape[1]), dtype=bool)
+    allowed[3, :32] = False
+    found = NMFAlphaClassifier(5, fixed=fixed, allowed=allowed, **how).fit(X, Y)
+    assert_array_equal(found.parts_.components_[:2], fixed)
+    assert not found.parts_.components_[3, :32].any()
+    assert found.score(X, DIGITS.target) > 0.85
+    assert found.honest_score_ > 0.7
+
+
+def test_the_last_fit_stays_as_near_the_means_as_is_asked():
+    fits = [NMFAlphaConsensus(NMFAlpha(5), strength=s, **FEW).fit(X) for s in (0, 0.3, 1e4)]
+    free, near, held = (fit.estimator_ for fit in fits)
+    # what is nearer to the means of all starts explains the data less well
+    assert free.reconstruction_err_ < near.reconstruction_err_ < held.reconstruction_err_
+    apart = [
+        1 - match_parts(held.components_, fit.components_).cosine.mean() for fit in (free, near)
+    ]
+    assert apart[1] < apart[0]
+    assert near.prior is None
+    assert near.strength == 1.0
+
+
+def test_gaps_or_a_prior_of_ones_own_leave_no_room_for_another():
+    parts = NMFAlpha(5, random_state=1).fit(X).components_
+    for model in (NMFAlpha(5, missing="nan"), NMFAlpha(5, prior=parts)):
+        one, two = (NMFAlphaConsensus(model, strength=s, **FEW).fit(X) for s in (0, 0.3))
+        assert_array_equal(one.components_, two.components_)

@@ -87,8 +87,9 @@ def fit_file(
         The fields of `marginparts.app.options.Options`: ``n_components``, ``lam``, ``C``,
         ``class_weight``, ``scoring``, ``max_iter``, ``backend``, ``random_state``, ``keep_path``,
         ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``, ``weight``;
-        and ``weighting``, ``seeds``, ``prior``, ``strength``, ``exclusivity``, ``missing``,
-        ``embeddings`` and ``embed``. None need be given.
+        and ``weighting``, ``seeds``, ``prior``, ``strength``, ``exclusivity``, ``alpha_W``,
+        ``alpha_H``, ``l1_ratio``, ``fixed``, ``consensus``, ``missing``, ``embeddings`` and
+        ``embed``. None need be given.
 
     Returns
     -------
@@ -117,8 +118,9 @@ def fit_file(
     wanted = Options(**options)
     if isinstance(wanted.seeds, str | os.PathLike):
         wanted = wanted._replace(seeds=read_seeds(Path(wanted.seeds), encoding))
-    if isinstance(wanted.prior, str | os.PathLike):
-        wanted = wanted._replace(prior=load(wanted.prior))
+    for name in ("prior", "fixed"):
+        if isinstance(given := getattr(wanted, name), str | os.PathLike):
+            wanted = wanted._replace(**{name: load(given)})
     preparation.check_weighting(wanted.weighting)
     on_stage("reading")
     source = open_source(
@@ -203,11 +205,15 @@ def fit_model(
     *,
     callback: Callback | None = None,
     on_stage: OnStage = lambda stage: None,
+    **given: Any,
 ) -> Model:
-    """Choose, fit, and compare with the obvious alternatives; see `fit_file`."""
+    """Choose, fit, and compare with the obvious alternatives; see `fit_file`.
+
+    What else is given are parameters of the classifier.
+    """
     began = time.perf_counter()
     on_stage("choosing")
-    classifier = _fitted(data, options, callback)
+    classifier = _fitted(data, options, callback, given)
     labels = replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
     counts = [len(labels.members(k)) for k in range(len(labels.classes))]
     if options.seeds is not None and not labels.multilabel:  # classes may have no label
@@ -230,8 +236,10 @@ def fit_model(
                 PathStep(step.lam, largest_entries(distinctive(step.components), _PATH_ENTRIES))
                 for step in path
             ]
+    fixed = classifier.fixed
     for each in (classifier, classifier.parts_):
-        each.set_params(prior=None)  # it is in the parts, and a file has no need of it
+        # they are in the parts, and a file has no need of them
+        each.set_params(prior=None, fixed=None, allowed=None, init="auto")
     card = Card(
         source=data.source, n_samples=data.X.shape[0], n_labeled=int(labels.labeled.sum()),
         label_counts=counts, rated=rated, doubt=classifier.doubt_,
@@ -239,23 +247,30 @@ def fit_model(
         stopped=classifier.parts_.stop_ in (Stop.CALLBACK, Stop.INTERRUPTED),
         prior=options.prior and options.prior.card.source,
         carried=options.prior.n_parts if options.prior and options.strength else 0,
+        n_fixed=0 if fixed is None else np.shape(fixed)[0],
+        stability=getattr(classifier.parts_, "stability_", np.empty(0)).tolist(),
     )  # fmt: skip
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
 
 
-def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFAlphaCV:
+def _fitted(
+    data: Prepared, options: Options, callback: Callback | None, given: dict[str, Any]
+) -> NMFAlphaCV:
     """Return a fitted classifier without what belongs to this run alone."""
     kept = options.checkpoint
     if kept is not None and not isinstance(kept, Checkpoint):
         kept = Checkpoint(Path(kept), keep_finished=True)
-    prior, ranks = _prior_parts(data, options.prior), options.n_components
+    prior, ranks = _other_parts(data, options.prior, "prior"), options.n_components
+    fixed = _other_parts(data, options.fixed, "model of fixed parts")
+    asked: dict[str, Any] = {"fixed": fixed} | given
     classifier = NMFAlphaCV(
         len(prior) if prior is not None and ranks == "auto" else ranks, lam=options.lam,
         C=options.C, prior=prior, strength=options.strength, exclusivity=options.exclusivity,
-        missing=options.missing, embedded=data.layout.vectors,
+        alpha_W=options.alpha_W, alpha_H=options.alpha_H, l1_ratio=options.l1_ratio,
+        consensus=options.consensus, missing=options.missing, embedded=data.layout.vectors,
         class_weight=options.class_weight, scoring=options.scoring,
         max_iter=options.max_iter, backend=options.backend, random_state=options.random_state,
-        callback=callback, checkpoint=kept, seeds=_seed_columns(data, options.seeds),
+        callback=callback, checkpoint=kept, seeds=_seed_columns(data, options.seeds), **asked,
     )  # fmt: skip
     with warnings.catch_warnings():
         # labels with a single example are what this is for, the card says what they lack and that
@@ -265,7 +280,7 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
         try:
             classifier.fit(data.X, data.y, sample_weight=data.weights)
         except ValueError as error:
-            if options.seeds is None and prior is None:
+            if options.seeds is None and prior is None and not options.consensus and not asked:
                 raise
             raise PreparationError(str(error)) from error
     for each in (classifier, classifier.parts_):
@@ -273,13 +288,13 @@ def _fitted(data: Prepared, options: Options, callback: Callback | None) -> NMFA
     return classifier
 
 
-def _prior_parts(data: Prepared, prior: Any) -> Array | None:
+def _other_parts(data: Prepared, other: Any, what: str) -> Array | None:
     """Return the parts of another model over the columns of the data."""
-    if prior is None:
+    if other is None:
         return None
-    if not isinstance(prior, Model):
-        raise PreparationError("The prior is no model that marginparts fit has written.")
-    parts, names = prior.classifier.parts_.components_, prior.preparation.names
+    if not isinstance(other, Model):
+        raise PreparationError(f"The {what} is no model that marginparts fit has written.")
+    parts, names = other.classifier.parts_.components_, other.preparation.names
     if names is None or data.preparation.names is None:
         return np.asarray(parts)
     try:

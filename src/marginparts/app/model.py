@@ -50,6 +50,10 @@ class Card:
         What the fit took, and whether it was ended early.
     prior, carried : str or None, int
         What the prior was fitted to, and how many of the parts, the first ones, come from it.
+    n_fixed : int
+        How many of the parts, the first ones, stayed as they were given.
+    stability : list of float
+        How well each part was found again by runs from other starts, where that was asked for.
     """
 
     source: str
@@ -63,6 +67,8 @@ class Card:
     stopped: bool = False
     prior: str | None = None
     carried: int = 0
+    n_fixed: int = 0
+    stability: list[float] = field(default_factory=list)
 
 
 @dataclass

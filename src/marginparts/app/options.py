@@ -49,6 +49,14 @@ class Options(NamedTuple):
         What the prior counts, see `NMFAlpha`.
     exclusivity : float
         A charge for features that parts share, see `NMFAlpha`.
+    alpha_W, alpha_H, l1_ratio : float
+        Charges for large entries of codes and parts, see `NMFAlpha`.
+    fixed : Model, path or None
+        A model whose parts are the first ones of the fit and stay as they are, its words matched
+        by name.
+    consensus : int
+        Short runs on whose agreement the parts are based, each with a number for how stable it is,
+        see `NMFAlphaConsensus`; 0 for none.
     missing : {None, "nan"}
         Take empty cells and NaN of a matrix for values that are missing, see `NMFAlphaClassifier`.
         Counts are not weighted then.
@@ -79,6 +87,11 @@ class Options(NamedTuple):
     prior: Any = None
     strength: float = 1.0
     exclusivity: float = 0.0
+    alpha_W: float = 0.0  # noqa: N815 - scikit-learn's names
+    alpha_H: float | str = "same"  # noqa: N815
+    l1_ratio: float = 0.0
+    fixed: Any = None
+    consensus: int = 0
     missing: str | None = None
     embeddings: str | os.PathLike[str] | None = None
     embed: str | None = None
@@ -112,6 +125,7 @@ def check_vectors(options: Options, source: SampleSource) -> None:
             raise PreparationError(f"--embed is for texts, and {source.path} is no table of them.")
     elif options.embeddings is None:
         return
-    for name in ("seeds", "prior", "missing", "exclusivity"):
+    for name in ("seeds", "prior", "missing", "exclusivity", "alpha_W", "fixed", "consensus"):
         if getattr(options, name):
-            raise PreparationError(f"--{name} does not go with vectors; leave out one of them.")
+            spelled = name.replace("_", "-")
+            raise PreparationError(f"--{spelled} does not go with vectors; leave out one of them.")

@@ -101,6 +101,30 @@ Exclusivity = Annotated[
     float,
     _method("--exclusivity", "X", "A charge for words that parts share; 0.1 is little.", min=0.0),
 ]
+AlphaW = Annotated[
+    float,
+    _method("--alpha-W", "X", "A charge for large codes, as in scikit-learn; 1e-4 is little.",
+            min=0.0),
+]  # fmt: skip
+AlphaH = Annotated[
+    float | None,
+    _method("--alpha-H", "X", "A charge for large entries of parts.", min=0.0,
+            show_default="as --alpha-W"),
+]  # fmt: skip
+L1Ratio = Annotated[
+    float,
+    _method("--l1-ratio", "X", "The share of both charges that is for sums, not squares.",
+            min=0.0, max=1.0),
+]  # fmt: skip
+Fixed = Annotated[
+    Path | None,
+    _method("--fixed", "MODEL", "A model whose parts come first, and stay as they are."),
+]
+Consensus = Annotated[
+    int,
+    _method("--consensus", "N", "Base the parts on what N short runs agree on, and say how stable "
+            "each is; 10 are usual.", min=0),
+]  # fmt: skip
 Missing = Annotated[
     str | None,
     _method("--missing", "nan", "Take empty cells and NaN of a matrix for values not known."),

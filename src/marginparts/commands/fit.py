@@ -29,6 +29,9 @@ EPILOG = console.examples(
     "fit digits/ --path --out digits.model",
     "fit tickets.csv --text body --seeds seeds.csv --out tickets.model",
     "fit march.csv --text body --label team --prior february.model --out march.model",
+    "fit march.csv --text body --label team --fixed february.model --out march.model",
+    "fit tickets.csv --text body --label team --consensus 10 --out tickets.model",
+    "fit tickets.csv --text body --label team --alpha-W 1e-4 --l1-ratio 0.5 --out few.model",
     "fit sensors.csv --label state --missing nan --out sensors.model",
     "fit tickets.csv --text body --label team --embeddings vectors.npy --out tickets.model",
     "fit tickets.csv --text body --label team --embed wordllama --out tickets.model",
@@ -55,6 +58,11 @@ def fit(
     prior: options.Prior = None,
     strength: options.Strength = 1.0,
     exclusivity: options.Exclusivity = 0.0,
+    alpha_w: options.AlphaW = 0.0,
+    alpha_h: options.AlphaH = None,
+    l1_ratio: options.L1Ratio = 0.0,
+    fixed: options.Fixed = None,
+    consensus: options.Consensus = 0,
     missing: options.Missing = None,
     max_iter: options.MaxIter = 100,
     seed: options.Seed = 0,
@@ -83,7 +91,7 @@ def fit(
         from marginparts.app.model_file import save
 
         _check(class_weight, scoring, backend)
-        sources = (file, labels, words, stop_words, seeds, prior, embeddings)
+        sources = (file, labels, words, stop_words, seeds, prior, fixed, embeddings)
         path_out = _destination(sources, out, checkpoint)
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
@@ -91,12 +99,13 @@ def fit(
             weight=weight, weighting=weighting, max_iter=max_iter, backend=backend, scoring=scoring,
             **_tried(components, lam, cost, class_weight), random_state=seed, keep_path=path,
             prior=prior, strength=strength, exclusivity=exclusivity, missing=missing, seeds=seeds,
-            embeddings=embeddings, embed=embed,
+            embeddings=embeddings, embed=embed, fixed=fixed, consensus=consensus, alpha_W=alpha_w,
+            alpha_H="same" if alpha_h is None else alpha_h, l1_ratio=l1_ratio,
         )  # fmt: skip
         before = _before(path_out)
-        model, heard = _watched(asked, file.name, checkpoint, shown=not (quiet or as_json))
+        model, heard = watched(asked, file.name, checkpoint, shown=not (quiet or as_json))
         save(model, path_out)
-    _tell(model, path_out, before, as_json=as_json, quiet=quiet)
+    tell(model, path_out, before, as_json=as_json, quiet=quiet)
     _end(checkpoint, path_out, heard)
 
 
@@ -211,7 +220,7 @@ _STAGES = {
 _KEPT_STAGES = ("choosing", "parts")
 
 
-def _watched(
+def watched(
     asked: Callable[..., Model], name: str, checkpoint: Path | None, *, shown: bool
 ) -> tuple[Model, int | None]:
     """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept.
@@ -248,13 +257,14 @@ def _watched(
             )  # fmt: skip
             return progress.stage in stopped and not (kept and progress.stage in _KEPT_STAGES)
 
-        model = asked(callback=callback, on_stage=on_stage, checkpoint=checkpoint)
+        at = {"checkpoint": checkpoint} if kept else {}
+        model = asked(callback=callback, on_stage=on_stage, **at)
     # a search that was ended leaves no trace in the fit
     model.card.stopped = bool(stopped) or (kept and interruption.heard is not None)
     return model, interruption.heard
 
 
-def _tell(model: Model, path: Path, before: Model | None, *, as_json: bool, quiet: bool) -> None:
+def tell(model: Model, path: Path, before: Model | None, *, as_json: bool, quiet: bool) -> None:
     """Say what was fitted and how good it is."""
     from marginparts.app.report import headline_sentence
 

@@ -52,7 +52,8 @@ def topics(
 
     The number before a part is what a sample made of that part alone would score for the label.
     With a file, the one after a word says how many times as frequent it is in the part as in any
-    other: at least so many, with 95 % confidence from what is counted in the file.
+    other: at least so many, with 95 % confidence from what is counted in the file. In brackets
+    after a part stands how stable it is, 0 to 1, if it was fitted with --consensus.
     """
     with _console.sentences():
         fitted = _console.load_model(model)
@@ -77,11 +78,14 @@ def _entry(entry: dict[str, Any], *, pictures: bool) -> Group:
     )
     rows = Table.grid(padding=(0, 1, 0, 0))
     rows.add_column(justify="right", width=6)
-    rows.add_column(width=8, no_wrap=True)
+    known = any("stability" in part for part in entry["parts"])
+    rows.add_column(width=14 if known else 8, no_wrap=True)
     rows.add_column()
     for part in entry["parts"]:
         words = "" if pictures else ", ".join(_shown(*word) for word in part["words"])
-        rows.add_row(f"{part['weight']:+.2f}", f"part {part['part']}", Text(printable(words)))
+        stable = f"({part['stability']:.2f})" if "stability" in part else ""
+        name = f"part {part['part']:<3}{stable}".rstrip()
+        rows.add_row(f"{part['weight']:+.2f}", name, Text(printable(words)))
     if not entry["parts"]:
         rows.add_row("", "", "no part speaks for it")
     return Group(head, rows)
@@ -126,7 +130,10 @@ def _topics(
                 telling = view.distinctive(k, n_words)
             words = [(word, *(round(value, 6) for value in values)) for word, *values in telling]
             weight = round(float(weights[k, c]), 4)
-            speaking.append({"part": int(k) + 1, "weight": weight, "words": words})
+            part = {"part": int(k) + 1, "weight": weight, "words": words}
+            if model.card.stability:
+                part["stability"] = round(model.card.stability[k], 4)
+            speaking.append(part)
         found.append({"label": name, "labeled": count, "parts": speaking})
     return found
 

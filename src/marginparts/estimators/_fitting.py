@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,16 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from marginparts._types import Array, Data, Samples, Targets
+from marginparts._types import Array, Samples, Targets
 from marginparts.directions import DirectionSpec
+from marginparts.estimators._candidates import given_candidates, grid_of, ranks_of
 from marginparts.estimators._inputs import (
     Counted,
     FitInputs,
+    check_consensus,
+    check_embedded,
     check_training_data,
     column_names,
     embedded_columns,
+    fold_numbers,
+    has_folds,
     prepared,
 )
+from marginparts.estimators._repeats import Copies, copies
+from marginparts.estimators.consensus import fit_agreed
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.estimators.semi import SemiNMFAlpha
 from marginparts.labels import Labels, check_class_weight
@@ -29,19 +35,12 @@ from marginparts.rows.base import Elsewhere
 from marginparts.scores import check_scoring
 from marginparts.seeds import Seeds, seeds_of
 from marginparts.selection import (
-    C_GRID_UNSCALED,
-    DIRECTION_GRID_UNSCALED,
-    LAM_GRID,
-    LAM_GRID_SEVERAL,
-    LAM_GRID_UNSCALED,
-    TAUGHT_DEFAULT,
     CandidateGrid,
     Choice,
     Classroom,
     Comparison,
     choose,
     choose_taught,
-    usual_ranks,
 )
 from marginparts.solve.run_spec import check_parts
 from marginparts.solve.start import check_init
@@ -49,13 +48,8 @@ from marginparts.svm.calibration import Calibration, calibrate
 from marginparts.svm.head import Head, fit_head
 from marginparts.svm.thresholds import choose_thresholds
 from marginparts.validation import (
-    check_count,
-    check_nonnegative,
     check_option,
-    check_positive,
-    check_rank,
 )
-from marginparts.weighting import are_counts
 
 if TYPE_CHECKING:
     from marginparts.estimators.classifier import NMFAlphaClassifier
@@ -70,20 +64,8 @@ _FEW_COLUMNS = 16
 #: Entries of several labels that teachers keep in memory, each for each fold.
 _ENTRIES = 8_000_000
 
-#: With so many labels, samples of dense data are told apart better by twice the parts.
-_MANY_LABELS = 2_000
-
 #: Parts that fill gaps, at most: more of them learn the noise of what is known.
 _FILLING = 16
-
-#: How a value of each parameter that may be chosen is checked.
-_CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    "lam": check_nonnegative,
-    "map_iter": lambda value, name: None if value is None else check_count(value, name),
-    "normalize": lambda value, name: bool(value),
-    "C": check_positive,
-    "direction_C": check_positive,
-}
 
 
 class Fitted(NamedTuple):
@@ -107,34 +89,40 @@ def fit_classifier(
     sample_weight: ArrayLike | None = None,
     *,
     several: bool,
-    n_splits: int | None = None,
+    cv: Any = None,
 ) -> Fitted:
     """Choose what is left to choose, find the parts, train the SVM.
 
     With ``several`` a parameter may be a sequence of candidates, and the number of parts is chosen
-    too. ``n_splits`` is the number of folds, None for as many as suit the labels.
+    too. ``cv`` is the number of folds, None for as many as suit the labels, or folds.
     """
+    n_splits = None if has_folds(cv) else cv
     # wrong parameters are refused before the data is read
-    given = _given(model, several=several)
+    given = given_candidates(model, several=several)
     comparison = Comparison(model.scoring, model.thresholds, model.rehearse, n_splits)
     _recipe(model, taught=model.pseudo == "teachers")
     X = check_training_data(model, X)
     embedded = embedded_columns(model, X.shape[1])
     if embedded:
-        _check_embedded(model)
+        check_embedded(model)
+    check_consensus(model, X)
+    folds = fold_numbers(cv, X, y) if has_folds(cv) else None
     counted = Counted.of(X, y, sample_weight, None if embedded else type(model).__name__)
     counted, filler = _filled(model, counted)
     X, seeds = counted.X, _seeds(model, counted.X.shape[1])
     labels = model._check_labels(counted.y, X.shape[0], seeds)
-    labels = replace(labels, weights=counted.weights)
+    labels = replace(labels, weights=counted.weights, folds=counted.of_rows(folds))
+    same = copies(X, labels) if isinstance(model.init, str) else None
+    if same is not None:
+        X, labels = same.data(X), same.labels(labels)
     taught = _is_taught(model, labels, X.shape[1])
     recipe = _recipe(model, taught=taught, elsewhere=isinstance(X, Elsewhere))
     recipe = replace(recipe, embedded=embedded)
     check_class_weight(model.class_weight, labels)
     check_scoring(model.scoring, labels)
-    ranks = _ranks(model.n_components, labels, X, several=several, taught=taught)
-    grid = _grid(given, ranks, labels, scale=model.scale, taught=taught)
-    recipe = replace(recipe, run=_run(model, counted, recipe, ranks))
+    ranks = ranks_of(model.n_components, labels, X, several=several, taught=taught)
+    grid = grid_of(given, ranks, labels, scale=model.scale, taught=taught)
+    recipe = replace(recipe, run=_run(model, counted._replace(X=X), recipe, ranks))
     told = _settings(model, recipe, grid, seeds)
     with prepared(model, X, labels, max(ranks), {**told, "cv": n_splits}) as ready:
         room = None
@@ -147,7 +135,21 @@ def fit_classifier(
                 ready.X, labels, grid, recipe, comparison, ready.seed, callback=model.callback,
                 logbook=ready.logbook,
             )  # fmt: skip
-        return _fit_best(model, choice, recipe, labels, ready, room)._replace(filler=filler)
+        found = _fit_best(model, choice, recipe, labels, ready, room)._replace(filler=filler)
+    return found if same is None else _of_given_rows(found, same, counted)
+
+
+def _of_given_rows(found: Fitted, same: Copies, counted: Counted) -> Fitted:
+    """Let what speaks of copies of rows speak of the rows."""
+    held_out, n = found.choice.held_out, counted.X.shape[0]
+    if held_out is not None:
+        held_out = held_out._replace(rows=same.rows[held_out.rows])
+        found = found._replace(choice=found.choice._replace(held_out=held_out))
+    for parts in filter(None, (found.parts, found.beside)):
+        parts.sample_weight_ = counted.weights
+        if parts.directions_ is not None:
+            parts.directions_ = same.gathered(parts.directions_, n)
+    return found
 
 
 def _settings(
@@ -160,6 +162,8 @@ def _settings(
     }  # fmt: skip
     if recipe.embedded:
         told["embedded"] = recipe.embedded
+    if model.consensus:
+        told["consensus"] = model.consensus
     if seeds is not None:
         told["seeds"] = [seeds.classes.tolist(), seeds.strengths]
     return told
@@ -196,9 +200,11 @@ def _run(
     if recipe.embedded:
         check_option(run.init, "init", ("auto", "random"))
         return run
-    for rank in ranks:
+    names, checked = column_names(model), run
+    for rank in sorted(ranks, reverse=True):
         check_init(run.init, counted.X, rank)
-    return check_parts(run, counted.X, min(ranks), column_names(model))
+        checked = check_parts(run, counted.X, rank, names)
+    return checked
 
 
 def _seeds(model: NMFAlphaClassifier, d: int) -> Seeds | None:
@@ -229,16 +235,6 @@ def _is_taught(model: NMFAlphaClassifier, labels: Labels, d: int) -> bool:
     return int(labels.labeled.sum()) <= TEACHABLE
 
 
-def _check_embedded(model: NMFAlphaClassifier) -> None:
-    """Refuse what columns of either sign cannot have: they take the teachers' recipe alone."""
-    if model.pseudo not in ("auto", "teachers"):
-        raise ValueError(f"embedded columns need teachers, and pseudo={model.pseudo!r} has none.")
-    unset = {"seeds": None, "prior": None, "missing": None, "exclusivity": 0}
-    for name, value in unset.items():
-        if getattr(model, name) is not None and np.any(getattr(model, name) != value):
-            raise ValueError(f"{name} needs data without embedded columns; drop one of them.")
-
-
 def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False) -> Recipe:
     """Return the parameters as a recipe, or refuse what makes no sense.
 
@@ -259,77 +255,24 @@ def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False)
         ),
         RunSpec(
             model.init, model.solver, model.max_iter, model.tol, model.backend, prior=model.prior,
-            strength=model.strength, exclusivity=model.exclusivity,
+            strength=model.strength, exclusivity=model.exclusivity, alpha_W=model.alpha_W,
+            alpha_H=model.alpha_H, l1_ratio=model.l1_ratio, fixed=model.fixed,
+            allowed=model.allowed,
         ),
         MapSpec(output=output),
         HeadSpec(class_weight=model.class_weight),
     )  # fmt: skip
 
 
-def _given(model: NMFAlphaClassifier, *, several: bool) -> dict[str, tuple[Any, ...]]:
-    """Return the candidates of each parameter that may be chosen, but those left open."""
-    found = {}
-    for name, check in _CHECKS.items():
-        value: Any = getattr(model, name)
-        if isinstance(value, str):
-            if value != "auto":
-                raise ValueError(f"{name}={value!r} is unknown; give a number or 'auto'.")
-        elif several and isinstance(value, Iterable):
-            found[name] = _distinct(name, [check(each, name) for each in value])
-        else:
-            found[name] = (check(value, name),)
-    return found
-
-
-def _ranks(
-    value: Any, labels: Labels, X: Data | Elsewhere, *, several: bool, taught: bool
-) -> tuple[int, ...]:
-    """Return the numbers of parts to try."""
-    if isinstance(value, str):
-        if value != "auto":
-            raise ValueError(f"n_components={value!r} is unknown; give a number or 'auto'.")
-        if several and not taught:
-            value = usual_ranks(labels, X.shape)
-        else:
-            value = _usual_rank(labels, X)
-            if several:
-                value = max(2, min(value, min(X.shape) // 2))
-    values = value if several and isinstance(value, Iterable) else (value,)
-    return _distinct("n_components", [check_rank(rank, X.shape) for rank in values])
-
-
-def _usual_rank(labels: Labels, X: Data | Elsewhere) -> int:
-    """Return the number of parts that is good on average; labels in number pay for more."""
-    usual = TAUGHT_DEFAULT.n_components
-    if labels.labeled.sum() < _MANY_LABELS or isinstance(X, Elsewhere) or are_counts(X):
-        return usual
-    return max(usual, min(2 * usual, X.shape[1] // 2))
-
-
-def _distinct(name: str, values: list[Any]) -> tuple[Any, ...]:
-    if not values:
-        raise ValueError(f"{name} has no candidate; give at least one, or 'auto'.")
-    return tuple(dict.fromkeys(values))
-
-
-def _grid(
-    given: dict[str, tuple[Any, ...]],
-    ranks: tuple[int, ...],
-    labels: Labels,
-    *,
-    scale: bool,
-    taught: bool,
-) -> CandidateGrid:
-    """Return the candidates given, and the usual ones for what is left open."""
-    usual: dict[str, Any] = {}
-    if taught:  # few labels, few choices
-        usual = {name: (value,) for name, value in TAUGHT_DEFAULT._asdict().items()}
-        del usual["n_components"]
-    elif scale:
-        usual["lam"] = LAM_GRID_SEVERAL if labels.multilabel else LAM_GRID
-    else:  # nothing is known of the units
-        usual.update(lam=LAM_GRID_UNSCALED, C=C_GRID_UNSCALED, direction_C=DIRECTION_GRID_UNSCALED)
-    return CandidateGrid(**{"n_components": ranks, **usual, **given})
+def _factorized(
+    model: NMFAlphaClassifier, parts: Any, X: Any, labels: Labels | None, recipe: Recipe,
+    seed: int, **others: Any,
+) -> None:  # fmt: skip
+    """Fit parts to trusted data, from one start or from what several agree on."""
+    if model.consensus:
+        fit_agreed(parts, model.consensus, X, labels, recipe, seed, **others)
+    else:
+        parts._fit_trusted(X, labels, recipe, seed, **others)
 
 
 def _taught_parts(
@@ -345,8 +288,10 @@ def _taught_parts(
         kind: Any = SemiNMFAlpha if signed else NMFAlpha
         parts = kind._of(own, *setting, random_state=ready.seed, callback=model.callback)
         logbook = None if k else ready.logbook  # it keeps the position of one run
-        start = room.start(room.lesson, ready.X.shape[0])
-        parts._fit_trusted(X, start, own, ready.seed, logbook, found, labels.weights)
+        _factorized(
+            model, parts, X, room.start(room.lesson, ready.X.shape[0]), own, ready.seed,
+            logbook=logbook, found=found, weights=labels.weights,
+        )  # fmt: skip
         parts.classes_ = labels.classes
         parts._project(None if signed else room.weights)
         fitted.append(parts)
@@ -372,9 +317,10 @@ def _fit_best(
         parts = NMFAlpha._of(
             recipe, n_components, lam, random_state=ready.seed, callback=model.callback
         )
-        parts._fit_trusted(
-            ready.X, labels, recipe, ready.seed, ready.logbook, weights=labels.weights
-        )
+        _factorized(
+            model, parts, ready.X, labels, recipe, ready.seed, logbook=ready.logbook, found=None,
+            weights=labels.weights,
+        )  # fmt: skip
         codes = parts._codes(ready.X[known])
         head = fit_head(codes, labels.take(known), recipe.head.C, **how)
     else:

@@ -119,6 +119,13 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
         What the prior counts, beside the data's own share in a part.
     exclusivity : float
         A charge for features that parts share, as for `NMFAlpha`.
+    alpha_W, alpha_H, l1_ratio : float
+        Charges for large entries, as for `NMFAlpha`.
+    fixed, allowed : array or None
+        Parts that stay as they are, and which features may enter which part, as for `NMFAlpha`.
+    consensus : int
+        Short runs, 2 at least, on whose agreement the last factorization begins, as for
+        `NMFAlphaConsensus`; ``parts_.stability_`` then has a number for each part. 0 is none.
     missing : {None, "nan"}
         Take NaN for what is not known. Plain parts (`filler_`) are fitted to what is known, and
         everybody sees what they make of the rest in its place, in `fit` and in `predict`. For X
@@ -220,6 +227,12 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
         prior: Any = None,
         strength: float = 1.0,
         exclusivity: float = 0.0,
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
+        fixed: ArrayLike | None = None,
+        allowed: ArrayLike | None = None,
+        consensus: int = 0,
         missing: str | None = None,
         embedded: int | str = 0,
         init: Init = "auto",
@@ -252,6 +265,12 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
         self.prior = prior
         self.strength = strength
         self.exclusivity = exclusivity
+        self.alpha_W = alpha_W
+        self.alpha_H = alpha_H
+        self.l1_ratio = l1_ratio
+        self.fixed = fixed
+        self.allowed = allowed
+        self.consensus = consensus
         self.missing = missing
         self.embedded = embedded
         self.init = init
@@ -303,7 +322,8 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
             sparse y is labeled: no label applies. With ``seeds`` it may be left out.
         sample_weight : (n,) array-like or None
             How much each row counts in the loss, in all SVMs and in the accuracy by which
-            candidates are compared; 0 leaves it out. Teachers see each row once. For X in memory.
+            candidates are compared; 0 leaves it out. Teachers see each row once, but where rows are
+            mostly repeats whole-number weights become rows. For X in memory.
 
         Returns
         -------

@@ -39,13 +39,16 @@ class NMFAlphaCV(NMFAlphaClassifier):
         Numbers of mapping updates to try; None goes on to the optimum.
     normalize : bool, sequence of bool or "auto"
         Whether the SVM sees each code with length 1.
-    cv : int or None
+    cv : int, splitter, iterable of (others, hidden) or None
         Folds of the labeled samples; None is 5, or 3 for 200 labels or more and for large data.
+        Of folds that are given, the labels of the second rows are hidden; none twice.
     direction_C : float, sequence of float or "auto"
         Costs of the classifiers behind the directions to try.
     output, class_weight, scoring, thresholds, rehearse, scale
         As for `NMFAlphaClassifier`.
     directions, multiclass, features, pseudo, seeds, prior, strength, exclusivity, missing
+        As for `NMFAlphaClassifier`.
+    alpha_W, alpha_H, l1_ratio, fixed, allowed, consensus
         As for `NMFAlphaClassifier`.
     init, solver, max_iter, tol
         As for `NMFAlphaClassifier`.
@@ -107,7 +110,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         scoring: str | None = None,
         thresholds: str | None = "auto",
         rehearse: bool = True,
-        cv: int | None = None,
+        cv: Any = None,
         directions: str | DualSource = "svm",
         multiclass: str = "ovr",
         direction_C: float | Sequence[float] | str = "auto",
@@ -118,6 +121,12 @@ class NMFAlphaCV(NMFAlphaClassifier):
         prior: Any = None,
         strength: float = 1.0,
         exclusivity: float = 0.0,
+        alpha_W: float = 0.0,
+        alpha_H: float | str = "same",
+        l1_ratio: float = 0.0,
+        fixed: ArrayLike | None = None,
+        allowed: ArrayLike | None = None,
+        consensus: int = 0,
         missing: str | None = None,
         embedded: int | str = 0,
         init: Init = "auto",
@@ -139,9 +148,10 @@ class NMFAlphaCV(NMFAlphaClassifier):
             class_weight=class_weight, scoring=scoring, thresholds=thresholds, rehearse=rehearse,
             directions=directions, multiclass=multiclass, scale=scale, features=features,
             pseudo=pseudo, seeds=seeds, prior=prior, strength=strength, exclusivity=exclusivity,
-            missing=missing, embedded=embedded, init=init, solver=solver, max_iter=max_iter,
-            tol=tol, backend=backend, random_state=random_state, callback=callback,
-            checkpoint=checkpoint, verbose=verbose,
+            alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio, fixed=fixed, allowed=allowed,
+            consensus=consensus, missing=missing, embedded=embedded, init=init, solver=solver,
+            max_iter=max_iter, tol=tol, backend=backend, random_state=random_state,
+            callback=callback, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip
         self.cv = cv
 
@@ -160,7 +170,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         NMFAlphaCV
             The fitted estimator.
         """
-        fitted = fit_classifier(self, X, y, sample_weight, several=True, n_splits=self.cv)
+        fitted = fit_classifier(self, X, y, sample_weight, several=True, cv=self.cv)
         self._keep(fitted)
         self.best_params_ = self.choice_.best._asdict()
         self.best_score_, self.best_score_error_ = self.choice_.score, self.choice_.error

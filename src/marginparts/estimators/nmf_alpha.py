@@ -28,6 +28,7 @@ from marginparts.directions import Directions, DirectionSpec, DualSource, find_d
 from marginparts.estimators._base import CarriesPrior
 from marginparts.estimators._inputs import Counted, check_training_data, column_names, prepared
 from marginparts.estimators._margins import MarginTransformer
+from marginparts.estimators._repeats import together
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
@@ -256,9 +257,10 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
             Labels, -1, None or NaN for unlabeled; None is plain NMF. A row without entries in a
             sparse y is labeled: no label applies.
         sample_weight : (n,) array-like or None
-            How much each row counts in the loss and in the SVMs behind the directions. Weight 2 is
-            a row given twice (with the same start, and up to the tolerance of the SVMs), weight 0
-            one left out. Perceptrons and functions of your own see each row once. For X in memory.
+            How much each row counts in the loss and in the SVMs behind the directions. Weight 0
+            leaves it out, and weight 2 is a row given twice: from the same start, and to the last
+            bit where half of the rows or more are repeats, which are fitted as weights. Perceptrons
+            and functions of your own see each row once. For X in memory.
         mask : (n, d) array or sparse array of bool, or None
             True where an entry is known, zeros included. What is not is as NaN is with
             ``missing="nan"``. In a sparse mask only what is stored is known; with a sparse X it is
@@ -291,6 +293,9 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         run = check_parts(counted.run(recipe.run), X, r, column_names(self))
         n = X.shape[0]
         X, y, weights, rows = counted
+        same = together(X, y, weights) if isinstance(self.init, str) and mask is None else None
+        if same is not None:
+            X, y, weights = same.data(X), same.labels(y), same.weights
         if rows is not None and isinstance(missing, Gaps):
             missing = missing.of_rows(rows)
         recipe = replace(recipe, run=replace(run, missing=missing))
@@ -304,8 +309,9 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
         told |= {"n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
-            if found is not None and rows is not None:
-                found = found._replace(S=found.S[rows])
+            if found is not None:
+                S = found.S if rows is None else found.S[rows]
+                found = found._replace(S=S if same is None else same.gathered(S))
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, found, weights)
         if self.stop_ is Stop.MAX_ITER and self.tol > 0:
             warnings.warn(
@@ -314,6 +320,9 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        if same is not None:
+            self.sample_weight_ = counted.weights
+            self.directions_ = same.spread(self.directions_)
         if rows is not None:
             self._spread_over(rows, n)
         return self

@@ -14,6 +14,7 @@ from marginparts._types import DEFAULT_LAM, Array, Data, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.estimators._inputs import Counted, validated
+from marginparts.estimators._repeats import together
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels
 from marginparts.online import Rows, Stream, StreamSpec, View
@@ -150,6 +151,8 @@ class OnlineNMFAlphaClassifier(
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
         X, y, weights, _ = Counted.of(X, y, sample_weight, type(self).__name__)
+        if (same := together(X, y, weights)) is not None:
+            X, y, weights = same.data(X), same.labels(y), same.weights
         n = X.shape[0]
         labels = labels_of(None, n) if y is None else self._check_labels(y, n)
         self._begin(X, labels, declared=y is not None)

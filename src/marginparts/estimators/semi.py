@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms
 
@@ -25,6 +26,7 @@ from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, Whole, find_directions
 from marginparts.estimators._base import PartsTransformer
 from marginparts.estimators._inputs import Counted, check_training_data, prepared
+from marginparts.estimators._repeats import together
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.recipe import MapSpec, Recipe, RunSpec
@@ -98,6 +100,8 @@ class SemiNMFAlpha(PartsTransformer):
 
     embedded = "all"
 
+    directions_: sp.csr_array | None
+
     def __init__(
         self,
         n_components: int = 32,
@@ -166,6 +170,9 @@ class SemiNMFAlpha(PartsTransformer):
         counted = Counted.of(X, y, sample_weight, None)
         X, y, weights, _ = counted
         check_signed(X, type(self).__name__)
+        same = together(X, y, weights) if isinstance(self.init, str) else None
+        if same is not None:
+            X, y, weights = same.data(X), same.labels(y), same.weights
         recipe = replace(recipe, run=counted.run(recipe.run), embedded=X.shape[1])
         labels = None if y is None else encode_labels(y, X.shape[0])
         if labels is not None:
@@ -174,6 +181,8 @@ class SemiNMFAlpha(PartsTransformer):
         told = {**self._told(recipe), "n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, None, weights)
+        if same is not None:
+            self.directions_ = same.spread(self.directions_)
         return self
 
     def _told(self, recipe: Recipe) -> dict[str, Any]:

@@ -93,7 +93,8 @@ class Classroom:
         seeds: Seeds | None = None,
     ) -> Classroom:  # fmt: skip
         """Let the teachers learn; each is judged on labels that were hidden from it."""
-        rows = enough_rows(labels, seed)
+        whole = not isinstance(recipe.run.init, str)  # a start that was given is one for all rows
+        rows = np.arange(X.shape[0]) if whole else enough_rows(labels, seed)
         few, known = X[rows], labels.take(rows)
         blocks, signs = blocks_of(few, recipe.embedded), bool(recipe.embedded)
         weights = None if signs and len(blocks) == 1 else usual_weights(blocks[0])

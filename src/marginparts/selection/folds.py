@@ -29,18 +29,41 @@ def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[
 
     The only sample of a class is never hidden: nobody could guess it. (Samples with several labels
     are not sorted by class, and each may be hidden.) Folds after which fewer than two classes would
-    be known are left out.
+    be known are left out. Rows of one group are hidden together, and folds that are given are taken
+    as they are.
     """
+    for hidden in (
+        _given_folds(labels) if labels.folds is not None else _dealt(labels, n_splits, seed)
+    ):
+        left = labels.hide(hidden)
+        if any(len(np.unique(task.signs)) == 2 for task in left.tasks()):
+            yield hidden
+
+
+def _given_folds(labels: Labels) -> Iterator[NDArray[np.intp]]:
+    """Yield the labeled rows of each fold that was given; rows below 0 are in none."""
+    assert labels.folds is not None
+    folds = np.where(labels.labeled, labels.folds, -1)
+    for fold in np.unique(folds[folds >= 0]):
+        yield np.flatnonzero(folds == fold)
+
+
+def _dealt(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
+    """Yield the labeled rows of each of so many folds."""
     rng = np.random.default_rng(seed)
-    rows = rng.permutation(np.flatnonzero(labels.labeled))
+    rows = np.flatnonzero(labels.labeled)
+    groups = labels.groups
+    if groups is not None:  # one row of each
+        rows = rows[np.unique(groups[rows], return_index=True)[1]]
+    rows = rng.permutation(rows)
     if not labels.multilabel:
         rows = rows[np.argsort(labels.codes[rows], kind="stable")]
         rows = rows[np.bincount(labels.codes[rows])[labels.codes[rows]] > 1]
     for fold in range(min(n_splits, len(rows))):
         hidden = rows[fold::n_splits]
-        left = labels.hide(hidden)
-        if any(len(np.unique(task.signs)) == 2 for task in left.tasks()):
-            yield hidden
+        if groups is not None:
+            hidden = np.flatnonzero(np.isin(groups, groups[hidden]) & labels.labeled)
+        yield hidden
 
 
 def enough_labels(labels: Labels, seed: int) -> Labels:

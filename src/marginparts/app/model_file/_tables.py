@@ -139,6 +139,7 @@ _MARGINS: Table = (
     Field("margin_components_", ("2m", "d"), least=0, optional=True),
     Field("margin_codes_", ("2m", "r"), least=0, optional=True),
     Field("margin_kept_", ("m",), least=-_INF, most=_INF, nan=True, optional=True),
+    Field("stability_", ("r",), least=0, most=_ONE, optional=True),
 )
 
 #: Parts of data of either sign have length one.
@@ -295,6 +296,8 @@ TABLES: dict[str, Table] = {
         Items("shares", Value("shares", "float", nan=True), ("r", 0)),
         Value("seconds", "float", 0), Value("stopped", "bool"),
         Value("prior", "str", optional=True), Value("carried", "int", 0, optional=True),
+        Value("n_fixed", "int", 0, optional=True),
+        Items("stability", Value("stability", "float", 0, _ONE), ("r", 0), optional=True),
     ),
     "Model": (
         Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV"), own="d"),

@@ -13,6 +13,7 @@ contents:
     ``metric``, ``rows`` (``name``, ``score``, ``error``, ``ours``), ``sentence``, ``warning``.
 ``parts``
     A list of ``share``, ``top``, ``image``, ``classes``, ``carried`` (whether it is from a prior),
+    ``fixed`` (whether it stayed as it was given), ``stability`` (0 to 1, where it is known),
     ``own`` (words with the least factor by which they are more frequent here than in any other).
 ``classes``
     A list of ``name``, ``n_labeled``, ``seeds`` (words), ``parts``.

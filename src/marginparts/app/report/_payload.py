@@ -125,9 +125,12 @@ def _parts(
 
 def _looked_at(model: Model, view: TopicView | None) -> list[dict[str, Any]]:
     """Return the parts with what else is known of them: where they are from, words of their own."""
+    card = model.card
     parts = _parts(model, model.classifier.parts_.components_, model.card.shares, weigh=True)
     for k, part in enumerate(parts):
-        part["carried"] = k < model.card.carried
+        part["fixed"] = k < card.n_fixed
+        part["carried"] = card.n_fixed <= k < card.n_fixed + card.carried
+        part["stability"] = card.stability[k] if card.stability else None
         if view is not None:
             part["own"] = [(found.word, 2.0**found.low) for found in view.distinctive(k, _OWN)]
     return parts
@@ -151,6 +154,13 @@ def _settings(model: Model) -> list[tuple[str, str]]:
         "prior": card.prior
         and f"{card.carried} parts of {card.prior}, strength {classifier.strength:g}",
         "exclusivity": classifier.exclusivity and f"{classifier.exclusivity:g}",
+        "penalties": (classifier.alpha_W or classifier.alpha_H not in (0, "same"))
+        and f"alpha_W {classifier.alpha_W:g}, alpha_H {classifier.alpha_H}, "
+        f"l1_ratio {classifier.l1_ratio:g}",
+        "fixed parts": card.n_fixed and f"the first {card.n_fixed}",
+        "weights of samples": getattr(parts, "sample_weight_", None) is not None and "given",
+        "consensus": card.stability
+        and f"{classifier.consensus} runs; stability {np.mean(card.stability):.2f} on average",
         "vectors": model.layout.vectors
         and f"{model.layout.vectors} numbers, {model.layout.encoder or 'from a file'}",
         "missing values": filler and f"filled by {filler.n_components_} plain parts",

@@ -247,6 +247,7 @@ function drawParts(section, parts) {
   search.hidden = !parts.some((part) => part.top?.length);
   const used = [...new Set(parts.flatMap((part) => (part.classes ?? []).map(([c]) => c)))].sort((a, b) => a - b);
   pick.hidden = slot(section, "votes").hidden = used.length === 0;
+  slot(section, "stability").hidden = !parts.some((part) => part.stability != null);
   slot(section, "own").hidden = !parts.some((part) => part.own?.length);
   const [box, select] = [search.querySelector("input"), pick.querySelector("select")];
   setOptions(select, ["any", ...used.map(className)]);
@@ -287,7 +288,9 @@ function partCard(part, k) {
   const top = part.top ?? [];
   const most = largest(top.map(([, weight]) => weight));
   const head = el("div", { class: "card-head" }, el("h3", {}, partName(k)),
+    part.fixed && el("span", { class: "soft" }, "fixed"),
     part.carried && el("span", { class: "soft" }, "from the prior"),
+    part.stability != null && stabilityMark(part.stability),
     part.share != null && el("span", { class: "soft", title: "share of the data" }, percent(part.share)));
   const bars = top.slice(0, CARD_WORDS).map(([word, weight]) => el("li", { title: `${word}: ${short(weight)}` },
     el("span", { class: "cut" }, wordMark(word)),
@@ -297,6 +300,13 @@ function partCard(part, k) {
     bars.length > 0 && el("ol", { class: "bars" }, bars),
     rest.length > 0 && el("p", { class: "also" }, rest),
     part.own?.length > 0 && el("p", { class: "also" }, "Its own: ", ownWords(part.own)), partClasses(part.classes ?? []));
+}
+
+/** How well other starts found the part again; a part below 0.9 may be a matter of chance. */
+function stabilityMark(value) {
+  const shown = value.toFixed(2), shaky = shown < 0.9;
+  const title = `the mean cosine of this part and its match in runs from other starts${shaky ? ": another start may not find it" : ""}`;
+  return el("span", { class: shaky ? "against" : "soft", title }, `stability ${shown}`);
 }
 
 const ownWords = (own) => own.flatMap(([word, factor], i) => [i ? ", " : "", wordMark(word), ` \u00d7${short(factor)}`]);
