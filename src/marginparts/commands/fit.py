@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -94,7 +94,9 @@ def fit(
             embeddings=embeddings, embed=embed,
         )  # fmt: skip
         before = _before(path_out)
-        model, heard = _watched(asked, file.name, checkpoint, shown=not (quiet or as_json))
+        extra = {"encoding": embed is not None, "following lam": path}
+        left_out = [stage for stage, wanted in extra.items() if not wanted]
+        model, heard = _watched(asked, left_out, checkpoint, shown=not (quiet or as_json))
         save(model, path_out)
     _tell(model, path_out, before, as_json=as_json, quiet=quiet)
     _end(checkpoint, path_out, heard)
@@ -197,8 +199,9 @@ def _check(class_weight: str | None, scoring: str | None, backend: str) -> None:
         console.refuse(str(error))
 
 
-#: What the stages of a fit are called on the screen.
+#: What the stages of a fit are called on the screen, in their order.
 _STAGES = {
+    "reading": "reading",
     "preparing": "preparing",
     "encoding": "making vectors",
     "choosing": "choosing settings",
@@ -211,10 +214,20 @@ _STAGES = {
 _KEPT_STAGES = ("choosing", "parts")
 
 
+def _place(stage: str, left_out: Container[str]) -> str:
+    """Say which stage it is, and of how many; what stands behind a colon is said as it is."""
+    stage, _, more = stage.partition(": ")
+    stages = [each for each in _STAGES if each not in left_out]
+    doing = f"comparing with {more}" if more else _STAGES[stage]
+    return f"{stages.index(stage) + 1} of {len(stages)}: {doing}"
+
+
 def _watched(
-    asked: Callable[..., Model], name: str, checkpoint: Path | None, *, shown: bool
+    asked: Callable[..., Model], left_out: Container[str], checkpoint: Path | None, *, shown: bool
 ) -> tuple[Model, int | None]:
     """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept.
+
+    Some stages are left out of this fit.
 
     With a checkpoint, Ctrl-C and SIGTERM end all stages. Returns the signal heard as well.
     """
@@ -222,18 +235,17 @@ def _watched(
 
     stopped: set[str] = set()
     kept = checkpoint is not None
-    first = f"reading {name}"
     # two, as a key that is pressed twice by chance should not throw the work away
     signals = (signal.SIGINT, signal.SIGTERM) if kept else (signal.SIGINT,)
     interruption = Interruption(signals, patience=2)
     loss = TextColumn("{task.fields[loss]}")
     with ExitStack() as stack, console.bars(loss, quiet=not shown) as bars:
-        task = bars.add_task(first, total=None, loss="")
+        task = bars.add_task(_place("reading", left_out), total=None, loss="")
 
         def on_stage(stage: str) -> None:
             if stage == "choosing":  # before, there is nothing to keep
                 stack.enter_context(interruption)
-            bars.reset(task, total=None, description=_STAGES.get(stage, first), loss="")
+            bars.reset(task, total=None, description=_place(stage, left_out), loss="")
 
         def callback(progress: Progress) -> bool:
             if kept and interruption.heard is not None:
@@ -243,7 +255,7 @@ def _watched(
                 what = "the search" if progress.stage == "choosing" else "the fit"
                 bars.console.print(f"Ending {what}; the best so far is kept.", highlight=False)
             bars.update(
-                task, description=_STAGES[progress.stage], total=progress.max_iter,
+                task, description=_place(progress.stage, left_out), total=progress.max_iter,
                 completed=progress.iteration, loss=f"loss {progress.loss:.4g}",
             )  # fmt: skip
             return progress.stage in stopped and not (kept and progress.stage in _KEPT_STAGES)

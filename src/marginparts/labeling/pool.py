@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts._types import Data
+from marginparts._types import Array, Data
 from marginparts.app import preparation
 from marginparts.app.explanation import flat, picture
 from marginparts.app.fitting import Options, Prepared, matrix_of
@@ -150,10 +150,7 @@ class Pool:
             found["image"] = picture(self.X[[row]])
             found["image_shape"] = self.layout.image_shape
         else:
-            values, names = flat(self.samples[[row]]), list(self.words)
-            values = np.nan_to_num(values, nan=0.0)  # a gap is not shown
-            top = np.argsort(-np.abs(values), kind="stable")[:_ROWS]
-            found["cells"] = [(names[k], float(values[k]), int(k)) for k in top if values[k] != 0]
+            found["cells"] = self._cells(flat(self.samples[[row]]))
         skipped = (self.layout.text, self.layout.label, *(self.layout.names or ()))
         found["beside"] = [
             (name, str(cells[row])[:200])
@@ -161,6 +158,18 @@ class Pool:
             if name not in skipped and name != "row" and str(cells[row] or "").strip()
         ]
         return found
+
+    def _cells(self, values: Array) -> list[tuple[str, float | None, int]]:
+        """Return name, value and place of the columns: as in the file, or the largest of many."""
+        names = list(self.words)
+        whole = len(names) <= _ROWS and not sp.issparse(self.samples)
+        known = np.nan_to_num(np.abs(values), nan=0.0)
+        top = range(len(names)) if whole else np.argsort(-known, kind="stable")[:_ROWS]
+        return [
+            (names[k], None if np.isnan(values[k]) else float(values[k]), int(k))
+            for k in top
+            if whole or known[k] != 0
+        ]
 
     def having(self, word: str) -> NDArray[np.bool_]:
         """Return which samples (n,) have a word, or a number other than 0 in a column."""

@@ -129,7 +129,7 @@ def advice(looks: Sequence[Look], counts: dict[str, int]) -> Advice:
     few = now.labeled < _ENOUGH or (now.drawn or 0) < _RANDOM
     if few or most is None or now.accuracy is None or now.error is None:
         left = max(_ENOUGH - now.labeled, 0)
-        more = f"about {left} more labels" if left else "some more, a fifth of them drawn at random"
+        more = f"about {left} more labels" if left else "some more labels"
         return Advice(False, "Go on.", [f"It takes {more} to see how it goes."])
     reasons = [
         f"Another {AHEAD} labels would bring {100 * most:.1f} points at most, by how much the last "

@@ -121,7 +121,7 @@
       nodes.push(picture(sample.image, sample.image_shape));
     } else {
       const rows = sample.cells.map(([name, value, column]) =>
-        make("tr", {}, make("th", { scope: "row" }, marked(name, column)), make("td", {}, String(+value.toPrecision(5)))));
+        make("tr", {}, make("th", { scope: "row" }, marked(name, column)), make("td", {}, value === null ? "not known" : String(+value.toPrecision(5)))));
       nodes.push(make("table", {}, ...rows));
     }
     if (sample.beside.length)
@@ -129,7 +129,7 @@
     put("shown", ...nodes);
     const top = (words) => [...words].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([word]) => word).join(", ");
     const parts = Object.entries(said).filter(([, words]) => words.size).map(([side, words]) => `${side} “${focused}”: ${top(words)}`);
-    $("legend").textContent = parts.length ? `Words ${parts.join("; ")}.` : "";
+    $("legend").textContent = parts.length ? `${sample.text === undefined ? "Columns" : "Words"} ${parts.join("; ")}.` : "";
   }
 
   function drawSample() {
