@@ -123,6 +123,11 @@ COLUMNS = ("data", "seed", "how", "labels", "score", *progress.Look._fields[1:])
 
 
 def race(name: str, seed: int, table: Table, longest: int) -> None:
+    """Measure one session, unless it is there."""
+    with table.path.open(newline="") as file:
+        units = {(r["data"], int(r["seed"]), int(r["labels"])) for r in csv.DictReader(file)}
+    if (name, seed, longest) in units:
+        return
     session = Session(name, seed)
     for n in (ASKED, RANDOM):
         table.add(data=name, seed=seed, how="random", labels=n, score=session.random(n))

@@ -81,6 +81,7 @@ def fit(
     with console.sentences(), console.spoken_warnings():
         from marginparts.app.fitting import fit_file
         from marginparts.app.model_file import save
+        from marginparts.app.replacement import changed_mind, replaced
 
         _check(class_weight, scoring, backend)
         sources = (file, labels, words, stop_words, seeds, prior, embeddings)
@@ -93,43 +94,14 @@ def fit(
             prior=prior, strength=strength, exclusivity=exclusivity, missing=missing, seeds=seeds,
             embeddings=embeddings, embed=embed,
         )  # fmt: skip
-        before = _before(path_out)
+        before = replaced(path_out)
         extra = {"encoding": embed is not None, "following lam": path}
         left_out = [stage for stage, wanted in extra.items() if not wanted]
         model, heard = _watched(asked, left_out, checkpoint, shown=not (quiet or as_json))
         save(model, path_out)
-    _tell(model, path_out, before, as_json=as_json, quiet=quiet)
+        changed = changed_mind(before, model)
+    _tell(model, path_out, changed, as_json=as_json, quiet=quiet)
     _end(checkpoint, path_out, heard)
-
-
-def _before(path: Path) -> Model | None:
-    """Return the model that is about to be replaced, if it is one."""
-    from marginparts.app.model import Model
-    from marginparts.app.model_file import load
-
-    try:
-        found = load(path) if path.exists() else None
-    except FileProblemError:
-        return None
-    return found if isinstance(found, Model) else None
-
-
-def changed_mind(before: Model, now: Model) -> str | None:
-    """Say what was chosen otherwise than in the model that is replaced, if anything was."""
-    pairs = {
-        "parts": (before.n_parts, now.n_parts),
-        "lam": (before.classifier.lam_, now.classifier.lam_),
-        "C": (before.classifier.C_, now.classifier.C_),
-    }
-    changes = [
-        f"{name} {new:g} and not {old:g}" for name, (old, new) in pairs.items() if old != new
-    ]
-    if not changes:
-        return None
-    return (
-        f"It chose otherwise than in the model that it replaces: {', '.join(changes)}; scores of "
-        "the two differ for that reason too."
-    )
 
 
 def _end(checkpoint: Path | None, model_path: Path, interrupted: int | None) -> None:
@@ -266,8 +238,8 @@ def _watched(
     return model, interruption.heard
 
 
-def _tell(model: Model, path: Path, before: Model | None, *, as_json: bool, quiet: bool) -> None:
-    """Say what was fitted and how good it is."""
+def _tell(model: Model, path: Path, changed: str | None, *, as_json: bool, quiet: bool) -> None:
+    """Say what was fitted and how good it is, and whether it was chosen otherwise than before."""
     from marginparts.app.report import headline_sentence
 
     card = model.card
@@ -290,8 +262,7 @@ def _tell(model: Model, path: Path, before: Model | None, *, as_json: bool, quie
         f"{headline_sentence(model)}",
         quiet=quiet,
     )
-    told = None if before is None else changed_mind(before, model)
-    for note in (*notes(model), *filter(None, [told])):
+    for note in (*notes(model), *filter(None, [changed])):
         console.show(note, quiet=quiet)
     console.show(f"Written to {path}", quiet=quiet)
     if sys.stdout.isatty():
