@@ -19,9 +19,9 @@ AHEAD, BACK = 100, 60
 #: Below so many labels, and so many of them drawn at random, nothing is advised.
 _ENOUGH, _RANDOM = 80, 20
 
-#: The largest share of changed guesses that turned out to be gained, on the development
-#: collections; most changes are from one doubtful guess to another.
-_KEPT = 0.4
+#: The share of changed guesses that is gained, on average and at most, on the collections of
+#: `benchmarks/labeling.py`: most changes are from one doubtful guess to another.
+_GAINED, _KEPT = 0.2, 0.4
 
 #: Stop when the labels ahead bring at most this.
 _LITTLE = 0.01
@@ -48,7 +48,8 @@ def estimate(held: HeldOut, drawn: NDArray[np.bool_]) -> Estimate | None:
 class Gain(NamedTuple):
     """What the last step changed: the share of guesses, and the accuracy by the present beliefs.
 
-    ``ahead`` is what a next step would bring if the error falls with the root of the labels.
+    ``ahead`` is what a next step is expected to bring, by the share of changes that is usually
+    gained.
     """
 
     changed: float
@@ -56,8 +57,8 @@ class Gain(NamedTuple):
     ahead: float
 
 
-def gain(before: Beliefs, now: Beliefs, n_labels: int, step: int, several: bool) -> Gain:
-    """Compare with what was believed without the last ``step`` labels."""
+def gain(before: Beliefs, now: Beliefs, n_labels: int, several: bool) -> Gain:
+    """Compare with what was believed without the labels of the last step."""
     old = np.zeros_like(now.P)
     for k, name in enumerate(now.names):
         if name in before.names:
@@ -70,9 +71,12 @@ def gain(before: Beliefs, now: Beliefs, n_labels: int, step: int, several: bool)
         rows, was, is_ = np.arange(len(old)), old.argmax(axis=1), now.P.argmax(axis=1)
         changed = float((was != is_).mean())
         behind = float((now.P[rows, is_] - now.P[rows, was]).mean())
-    first, last = max(n_labels - step, 1), n_labels + STEP
-    ratio = (n_labels**-0.5 - last**-0.5) / max(first**-0.5 - n_labels**-0.5, 1e-9)
-    return Gain(changed, behind, behind * ratio)
+    return Gain(changed, behind, _expected(changed, n_labels))
+
+
+def _expected(changed: float, n_labels: int) -> float:
+    """Return what a step is expected to bring, if the last one changed so many guesses."""
+    return _GAINED * changed * n_labels / (n_labels + STEP)
 
 
 class Look(NamedTuple):
@@ -137,8 +141,12 @@ def advice(looks: Sequence[Look], counts: dict[str, int]) -> Advice:
         f"The accuracy is {100 * now.accuracy:.0f} %, give or take {100 * now.error:.0f}.",
     ]
     if now.changed is not None:
-        reasons.insert(0, f"The last {STEP} labels changed the guess for {100 * now.changed:.1f} % "
-                          "of the samples.")  # fmt: skip
+        ahead = _expected(now.changed, now.labeled)
+        reasons.insert(
+            0,
+            f"The last {STEP} labels changed the guess for {100 * now.changed:.1f} % of the "
+            f"samples; another {STEP} are expected to bring {100 * ahead:.1f} points.",
+        )
     rare = [name for name, count in counts.items() if 0 < count < 3]
     if rare:
         some = ", ".join(rare[:4]) + (", ..." if len(rare) > 4 else "")

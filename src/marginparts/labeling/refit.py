@@ -241,7 +241,7 @@ class Refit:
                 before = learner.understand(old, old_names, held.hits)
                 self._urgent()
                 now = learner.understand(labels, names, held.hits)
-                what = progress.gain(before, now, len(answers), step, learner.several)
+                what = progress.gain(before, now, len(answers), learner.several)
         self.version += 1
         self.insight = replace(
             self.insight, held=held, suspicious=doubted, estimate=known, gain=what
