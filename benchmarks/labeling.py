@@ -1,15 +1,21 @@
 """A simulated annotator: what asked labels are worth, when it stops, which labels it suspects.
 
-    MARGINPARTS_DATA=path/to/data python benchmarks/labeling.py [--seeds 3] [--data docstrings ...]
+    MARGINPARTS_DATA=path/to/data python benchmarks/labeling.py [--seeds 0 1 2] [--data usps ...]
+    python benchmarks/labeling.py --show
 
-For each seed 80 % of the training rows of a collection are the pool; the annotator answers with
-their labels. After 100 asked labels the teachers' accuracy on the test rows is compared with that
-after 100 and 150 labels drawn at random, by the same code. `--suspects` flips 5 % of 300 random
-labels and counts how many of the first n suspects, n the number of flipped ones, are right: ours,
-and cleanlab's by the same hidden probabilities and by those of a logistic regression on tf-idf
-(`pip install cleanlab`). `--speed` times what a person waits for, `--kills 50` kills an annotator
-at random moments and looks for what it was told is kept. Several labels a row are scored by the
-F-measure, as everywhere.
+For each seed some training rows of a collection can be asked about, and some test rows lie beside
+them in the pool, which are never asked about; the annotator answers with the true labels. After
+every 20 labels the accuracy on the test rows, and all that the advice to stop comes from, is
+written down; so is the accuracy after 100 and 150 labels drawn at random, by the same code.
+`--show` sums up: 100 asked labels against 150 random ones, and how far the accuracy at the advice
+to stop, which is given anew by what was written down, is from that at the end of the session.
+Sessions are added to the file unless `--anew` is said.
+
+`--suspects` flips 5 % of 300 random labels and counts how many of the first n suspects, n the
+number of flipped ones, are right: ours, and cleanlab's by the same hidden probabilities and by
+those of a logistic regression on tf-idf (`pip install cleanlab`). `--speed` times what a person
+waits for, `--kills 50` kills an annotator at random moments and looks for what it was told is kept.
+Several labels a row are scored by the F-measure, as everywhere.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +36,9 @@ import scipy.sparse as sp
 from common import parser
 from marginparts.datasets import load_docstrings
 from marginparts.experiments.few_labels.collections import load_collection, prepared_rows
-from marginparts.labeling import Labeling, Pool
+from marginparts.labeling import Labeling, Pool, progress
 from marginparts.labeling.journal import Journal
-from marginparts.labeling.learning import Learner, labels_of
+from marginparts.labeling.learning import Beliefs, Learner, labels_of
 from marginparts.labeling.suspicion import evidence_of, suspects
 from marginparts.scores import f_from_counts
 from records import RESULTS, Table
@@ -40,8 +47,11 @@ COLLECTIONS = (
     "docstrings", "sms_spam", "webkb", "ohsumed", "yahoo_arts", "usps", "fsdd",
 )  # fmt: skip
 
-#: Labels asked, drawn at random, and after how many it learns.
-ASKED, RANDOM, STEP = 100, 150, 5
+#: Labels asked, drawn at random, and after how many it learns and looks how good it is.
+ASKED, RANDOM, STEP, LOOK = 100, 150, 5, 20
+
+#: Rows that can be asked about, and test rows, at most.
+ROWS, TEST = 900, 500
 
 
 def rows_of(name: str) -> tuple[Any, np.ndarray, Any, np.ndarray]:
@@ -56,66 +66,110 @@ def names_of(y: np.ndarray) -> list[tuple[str, ...]]:
     return [tuple(str(k) for k in np.flatnonzero(row)) for row in y]
 
 
-class Judge:
-    """Scores sets of labeled rows by what the teachers then say of the test rows."""
+class Session:
+    """A pool in which some rows can be asked about, and others are for the test."""
 
-    def __init__(self, X: Any, y: np.ndarray, Y: Any, truth: np.ndarray) -> None:
-        both = sp.vstack([X, Y], "csr") if sp.issparse(X) else np.vstack([X, Y])
-        self.learner = Learner.of(both, y.ndim == 2)
-        self.labels, self.truth, self.n = names_of(y), truth, X.shape[0]
+    def __init__(self, name: str, seed: int) -> None:
+        X, y, Y, truth = rows_of(name)
+        rng = np.random.default_rng(seed)
+        asked = rng.permutation(X.shape[0])[: min(ROWS, int(0.8 * X.shape[0]))]
+        test = rng.permutation(Y.shape[0])[:TEST]
+        pieces = X[np.sort(asked)], Y[np.sort(test)]
+        self.pool = Pool.of(sp.vstack(pieces, "csr") if sp.issparse(X) else np.vstack(pieces))
+        self.n, self.several = len(asked), y.ndim == 2
+        self.pool.full = self.pool.full & (np.arange(self.pool.X.shape[0]) < self.n)
+        self.labels = names_of(y[np.sort(asked)])
+        self.truth = truth[np.sort(test)]
+        self.drawn = rng.permutation(np.flatnonzero(self.pool.full))
 
-    def score(self, rows: np.ndarray) -> float:
-        """Return the accuracy, or the F-measure, with the labels of some rows."""
-        answers = {int(row): self.labels[row] for row in rows}
-        labels, names = labels_of(answers, self.learner.X.shape[0], self.learner.several)
-        hits = self.learner.hidden(labels).hits
-        best = self.learner.understand(labels, names, hits).best(self.learner.several)[self.n :]
-        if not self.learner.several:
-            return float(np.mean(np.array([int(n) for n in names])[best] == self.truth))
+    def score(self, beliefs: Beliefs) -> float:
+        """Return the accuracy, or the F-measure, on the test rows."""
+        best = beliefs.best(self.several)[self.n :]
+        if not self.several:
+            return float(np.mean(np.array([int(n) for n in beliefs.names])[best] == self.truth))
         given = np.zeros_like(self.truth)
-        given[:, [int(name) for name in names]] = best
+        given[:, [int(name) for name in beliefs.names]] = best
         hit, wrong = (given & self.truth).sum(axis=0), (given != self.truth).sum(axis=0)
         return f_from_counts(hit, wrong)
 
+    def asked(self, n: int) -> Iterator[dict[str, Any]]:
+        """Answer n questions; yield what is known after every few."""
+        labeling = Labeling(self.pool, several=self.several, background=False)
+        labeling.refit.learn(check=False)
+        for k in range(1, n + 1):
+            sample = labeling.next()
+            assert sample is not None
+            labeling.answer(sample["id"], self.labels[sample["row"] - 1])
+            if k % STEP == 0:
+                insight = labeling.refit.learn(check=k % LOOK == 0)
+            if k % LOOK == 0 and insight.beliefs is not None:
+                found = {"labels": k, "score": self.score(insight.beliefs)}
+                last = labeling.state.estimates[-1]
+                yield found | {name: last.get(name) for name in progress.Look._fields[1:]}
 
-def simulate(
-    X: Any, y: np.ndarray, rows: np.ndarray, n: int, advised: bool
-) -> tuple[list[int], int | None]:
-    """Return the rows that were asked about, in order, and the labels at which it said stop."""
-    labels = names_of(y)
-    pool = Pool.of(X[rows])
-    labeling = Labeling(pool, several=y.ndim == 2, background=False)
-    stopped = None
-    labeling.refit.learn(check=False)
-    for k in range(n):
-        sample = labeling.next()
-        assert sample is not None
-        labeling.answer(sample["id"], labels[rows[sample["row"] - 1]])
-        if k % STEP == STEP - 1:
-            check = k % (2 * STEP) == 2 * STEP - 1
-            labeling.refit.learn(check=check)
-            if advised and check and stopped is None and labeling.status()["advice"]["stop"]:
-                stopped = k + 1
-    order = [int(rows[pool.rows[name]]) for name in labeling.state.answers]
-    return order, stopped
+    def random(self, n: int) -> float:
+        """Return the score after n labels drawn at random."""
+        labeling = Labeling(self.pool, several=self.several, background=False)
+        for row in map(int, self.drawn[:n]):
+            labeling.answer(self.pool.ids[row], self.labels[row])
+        labeling.refit.learn()
+        beliefs = labeling.refit.learn(check=False).beliefs  # with the teachers weighed
+        assert beliefs is not None
+        return self.score(beliefs)
+
+
+#: What is written down of a session.
+COLUMNS = ("data", "seed", "how", "labels", "score", *progress.Look._fields[1:])
 
 
 def race(name: str, seed: int, table: Table, longest: int) -> None:
-    X, y, Y, truth = rows_of(name)
-    judge = Judge(X, y, Y, truth)
-    rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(X.shape[0])[: int(0.8 * X.shape[0])])
-    began = time.perf_counter()
-    order, stopped = simulate(X, y, rows, max(longest, ASKED), longest > ASKED)
-    seconds = time.perf_counter() - began
-    drawn = rng.permutation(rows)
-    at = None if stopped is None else judge.score(np.array(order[:stopped]))
-    table.add(
-        data=name, seed=seed, asked=judge.score(np.array(order[:ASKED])),
-        random_100=judge.score(drawn[:ASKED]), random_150=judge.score(drawn[:RANDOM]),
-        stop_at=stopped, at_stop=at,
-        final=judge.score(np.array(order)) if longest > ASKED else None, seconds=seconds,
-    )  # fmt: skip
+    """Measure one session, unless it is there."""
+    with table.path.open(newline="") as file:
+        units = {(r["data"], int(r["seed"]), int(r["labels"])) for r in csv.DictReader(file)}
+    if (name, seed, longest) in units:
+        return
+    session = Session(name, seed)
+    for n in (ASKED, RANDOM):
+        table.add(data=name, seed=seed, how="random", labels=n, score=session.random(n))
+    for found in session.asked(longest):
+        table.add(data=name, seed=seed, how="asked", **found)
+
+
+def show(path: Path) -> None:
+    """Print what asked labels are worth, and where the advice to stop ends."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    units: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows:
+        units.setdefault((row["data"], row["seed"]), []).append(row)
+    said = []
+    for (name, seed), own in sorted(units.items()):
+        scores = {(r["how"], int(r["labels"])): 100 * float(r["score"]) for r in own}
+        curve = [r for r in own if r["how"] == "asked"]
+        looks = [_look(r) for r in curve]
+        ends = (n + 1 for n in range(len(looks)) if progress.enough(looks[: n + 1]))
+        stop = looks[k - 1].labeled if (k := next(ends, None)) else None
+        last = looks[-1].labeled
+        off = None if stop is None else scores["asked", last] - scores["asked", stop]
+        said.append((name, seed, scores, stop, off, last))
+    print("data          seed  asked 100  random 100  random 150  stop at  gained by the end")
+    for name, seed, scores, stop, off, last in said:
+        three = [scores["asked", ASKED], scores["random", ASKED], scores["random", RANDOM]]
+        end = "-" if off is None else f"{off:+.1f} ({last})"
+        print(f"{name:12s}  {seed:>4s}", *(f"{x:10.1f}" for x in three), f"{stop or '-':>8}  {end}")
+    for name in (*dict.fromkeys(each[0] for each in said), "all"):
+        some = [each[2] for each in said if name in (each[0], "all")]
+        means = [np.mean([s[key] for s in some]) for key in (
+            ("asked", ASKED), ("random", ASKED), ("random", RANDOM))]  # fmt: skip
+        print(f"{name:12s}  mean", *(f"{x:10.1f}" for x in means), f"  of {len(some)}")
+    offs = [off for *_, off, _ in said if off is not None]
+    good = sum(off <= 1.0 for off in offs)
+    print(f"advised to stop in {len(offs)} of {len(said)}; within a point of the end in {good}")
+
+
+def _look(row: dict[str, str]) -> progress.Look:
+    values = (float(row[name]) if row[name] else None for name in progress.Look._fields[1:])
+    return progress.Look(int(row["labels"]), *values)
 
 
 def suspicion(name: str, seed: int, table: Table) -> None:
@@ -255,18 +309,23 @@ def kills(times: int, log: Path) -> None:
 
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--seeds", type=int, default=3)
+    options.add_argument("--seeds", type=int, nargs="*", default=(0, 1, 2))
     options.add_argument("--data", nargs="*", default=COLLECTIONS)
-    options.add_argument("--longest", type=int, default=ASKED, help="labels, to see when it stops")
+    options.add_argument("--longest", type=int, default=240, help="labels of a session")
+    options.add_argument("--anew", action="store_true", help="forget earlier sessions")
+    options.add_argument("--show", action="store_true", help="sum up what was measured")
     options.add_argument("--suspects", action="store_true")
     options.add_argument("--speed", action="store_true")
     options.add_argument("--kills", type=int, help="kill an annotator so often")
     options.add_argument("--annotate", metavar="FILE", help="be that annotator")
     given = options.parse_args()
-    seeds = range(1 if given.quick else given.seeds)
+    seeds = given.seeds[:1] if given.quick else given.seeds
     names = given.data[:1] if given.quick else given.data
     if given.annotate:
         annotate(given.annotate)
+        return
+    if given.show:
+        show(RESULTS / "labeling.csv")
         return
     if given.kills:
         kills(given.kills, RESULTS / "labeling_kills.txt")
@@ -278,17 +337,13 @@ def main() -> None:
     if given.suspects:
         table = Table("labeling_suspects", ("data", "seed", "method", "precision"), given.quick)
     else:
-        columns = (
-            "data", "seed", "asked", "random_100", "random_150", "stop_at", "at_stop", "final",
-            "seconds",
-        )  # fmt: skip
-        table = Table("labeling", columns, given.quick)
+        table = Table("labeling", COLUMNS, given.quick, more=not given.anew)
     for seed in seeds:
         for name in names:
             if given.suspects:
                 suspicion(name, seed, table)
             else:
-                race(name, seed, table, given.longest)
+                race(name, seed, table, 40 if given.quick else given.longest)
             print(name, seed, "is done", flush=True)
 
 

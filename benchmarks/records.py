@@ -28,14 +28,20 @@ class Table:
         What is measured; the circumstances come on top.
     quick : bool
         Write to ``results/quick`` instead: these numbers mean nothing.
+    more : bool
+        Add to a file that is there.
     """
 
-    def __init__(self, name: str, columns: tuple[str, ...], quick: bool) -> None:
+    def __init__(
+        self, name: str, columns: tuple[str, ...], quick: bool, more: bool = False
+    ) -> None:
         folder = RESULTS / "quick" if quick else RESULTS
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{name}.csv"
         self.circumstances = circumstances()
         self.columns = (*columns, *self.circumstances)
+        if more and self.path.exists():
+            return
         with self.path.open("w", newline="") as file:
             csv.DictWriter(file, self.columns).writeheader()
 

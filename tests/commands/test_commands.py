@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from typer.testing import CliRunner
 
 import marginparts
+from marginparts.app.replacement import changed_mind
 from marginparts.cli import app
 from marginparts.files.atomic import FileProblemError
 
@@ -714,6 +716,28 @@ def test_a_model_from_the_command_works_in_python(fitted, tmp_path):
 # --- what cannot work
 
 
+def test_next_takes_the_options_that_it_advises(tmp_path):
+    """A file whose words are all rare, and one with gaps, can be looked at without a model."""
+    rare, gaps = tmp_path / "rare.csv", tmp_path / "gaps.csv"
+    rare.write_text("body\n" + "\n".join(f"word{k} other{k}" for k in range(8)))
+    assert "--min-df" in refused("next", rare, "--text", "body")
+    assert run("next", rare, "--text", "body", "--min-df", "1", "-n", "3").exit_code == 0
+    gaps.write_text("a,b,c\n" + "\n".join(f"{k % 3},{k % 5 or ''},{k % 7}" for k in range(1, 30)))
+    assert "--missing" in refused("next", gaps)
+    assert run("next", gaps, "--missing", "nan", "-n", "3").exit_code == 0
+
+
+def test_the_stages_of_a_fit_are_counted():
+    from marginparts.commands.fit import _place
+
+    usual = ("encoding", "following lam")
+    stages = ("reading", "preparing", "choosing", "parts", "comparing: naive Bayes")
+    said = [_place(stage, usual) for stage in stages]
+    assert [each.split(":")[0] for each in said] == [f"{k} of 5" for k in range(1, 6)]
+    assert said[-1] == "5 of 5: comparing with naive Bayes"
+    assert _place("following lam", ()) == "7 of 7: following lam"
+
+
 COLUMNS_OF = ("--text", "body", "--label", "kind")
 
 
@@ -1125,3 +1149,13 @@ def test_somebody_who_looked_at_the_parts_changes_them(fitted, tmp_path):
     ):
         assert said in refused(*how, *wrong)
     assert "wrote" not in refused("edit", old, table, "--delete", 1, "--out", old)
+
+
+def test_a_model_that_replaces_another_says_what_it_chose_otherwise():
+    def model(n_parts, cost):
+        return SimpleNamespace(n_parts=n_parts, classifier=SimpleNamespace(lam_=10.0, C_=cost))
+
+    assert changed_mind(None, model(64, 4.0)) is None
+    assert changed_mind(model(64, 4.0), model(64, 4.0)) is None
+    said = changed_mind(model(32, 4.0), model(64, 1.0))
+    assert "parts 64 and not 32, C 1 and not 4" in said

@@ -2,6 +2,7 @@
 
 import csv
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from marginparts.commands.label import _end
 from marginparts.labeling import asking
 from marginparts.labeling.finish import Finish
 from marginparts.labeling.learning import HeldOut, labels_of
-from marginparts.labeling.progress import Estimate, Gain, advice, estimate
+from marginparts.labeling.progress import Look, advice, enough, estimate, most_ahead
 from marginparts.labeling.server import LabelServer
 from marginparts.labeling.suspicion import suspects
 
@@ -88,6 +89,37 @@ def test_every_kind_of_answer_is_counted():
         labeling.answer(labeling.next()["id"], labels)
     status = labeling.status()
     assert [status[name] for name in ("labeled", "none", "skipped")] == [1, 1, 1]
+
+
+def test_the_table_tells_none_of_these_from_skipped_and_never_asked(tmp_path):
+    labeling = started()
+    for labels in (["cat"], [], None):
+        labeling.answer(labeling.next()["id"], labels)
+    with labeling.export(tmp_path / "out.csv").open(newline="") as source:
+        given = Counter((row["answer"], row["label"]) for row in csv.DictReader(source))
+    one = [("label", "cat"), ("none", ""), ("skip", "")]
+    assert given == {**dict.fromkeys(one, 1), ("", ""): len(TEXTS) - 3}
+
+
+def test_gaps_of_a_table_are_not_known_and_no_obstacle(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 60)
+    X = rng.gamma(2, 1, (60, 8)) * (1 + 4 * (y[:, None] == np.arange(8) % 2))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    np.save(tmp_path / "rows.npy", X)
+    with pytest.raises(Exception, match="missing"):
+        Labeling(tmp_path / "rows.npy", background=False)
+    labeling = Labeling(tmp_path / "rows.npy", missing="nan", background=False)
+    for _ in range(16):
+        sample = labeling.next()
+        shown = [value for _, value, _ in sample["cells"]]
+        expected = X[sample["row"] - 1]
+        assert [v is None for v in shown] == np.isnan(expected).tolist()
+        labeling.answer(sample["id"], [f"kind {y[sample['row'] - 1]}"])
+    beliefs = labeling.learn().beliefs
+    truth = np.array([f"kind {k}" for k in y])
+    assert np.mean(np.array(beliefs.names)[beliefs.P.argmax(axis=1)] == truth) > 0.8
+    assert labeling.fit().layout.gaps
 
 
 def content(labeling):
@@ -185,14 +217,14 @@ def test_the_beginning_finds_all_kinds():
 
 def test_it_learns_and_says_how_good_it_is():
     labeling = started()
-    for k in range(75):
+    for k in range(100):
         answer(labeling)
-        if k % 15 == 14:
+        if k % 20 == 19:
             labeling.learn()
     status = labeling.status()
     assert status["estimate"]["accuracy"] > 0.9
     assert status["advice"]["stop"]
-    assert [h["labeled"] for h in status["history"]] == [15, 30, 45, 60, 75]
+    assert [h["labeled"] for h in status["history"]] == [20, 40, 60, 80, 100]
     beliefs = labeling.refit.insight.beliefs
     guesses = [beliefs.names[k] for k in beliefs.P.argmax(axis=1)]
     assert np.mean([g == TRUTH[t] for g, t in zip(guesses, TEXTS, strict=True)]) > 0.95
@@ -233,13 +265,39 @@ def test_the_estimate_is_that_of_the_random_ones_alone():
     assert estimate(held, np.zeros(8, bool)) is None
 
 
+def looks(*changed, last=120, drawn=30):
+    first = last - 20 * (len(changed) - 1)
+    return [Look(first + 20 * k, 0.9, 0.03, drawn, share) for k, share in enumerate(changed)]
+
+
 def test_advice_has_reasons():
-    known = Estimate(0.9, 0.03, 30)
-    assert not advice(10, known, None, {}).stop
-    assert not advice(100, known, Gain(0.2, 0.03, 0.02), {}).stop
-    said = advice(100, known, Gain(0.001, 0.0001, 0.0001), {"rare": 1})
+    assert not advice([], {}).stop
+    assert not advice(looks(0.2, 0.2, 0.2), {}).stop
+    said = advice(looks(0.001, 0.001, 0.001), {"rare": 1})
     assert said.stop
     assert "rare" in said.reasons[-1]
+
+
+@pytest.mark.parametrize(
+    "too_early",
+    [
+        looks(0.001, 0.05, 0.001, 0.001),  # a step not long ago changed much
+        looks(0.001, 0.001),  # two steps may be chance
+        looks(0.001, 0.001, None, 0.001, 0.02),
+        looks(0.0, 0.0, 0.0, last=60),
+        looks(0.001, 0.001, 0.001, drawn=8),
+    ],
+)
+def test_stopping_takes_three_quiet_steps_and_enough_random_samples(too_early):
+    assert not enough(too_early)
+    assert enough([*too_early, *looks(0.001, 0.001, 0.001, last=200)])
+
+
+def test_what_may_come_falls_with_the_labels_and_with_the_changes():
+    most = [most_ahead(looks(0.02, 0.02, 0.02, last=last)) for last in (80, 160, 320)]
+    assert most[0] < most[1] < most[2]  # the same changes, later: they fall more slowly
+    assert most_ahead(looks(0.01, 0.01, 0.01)) < most_ahead(looks(0.01, 0.02, 0.01))
+    assert most_ahead(looks(0.02, 0.02)) is None
 
 
 def test_flipped_labels_are_suspected_first():

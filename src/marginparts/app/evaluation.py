@@ -49,13 +49,15 @@ def compare(
     backend: str | Backend = "auto",
     seed: int = 0,
     callback: Callback | None = None,
+    on_rival: Callable[[str], None] = lambda name: None,
     embedded: int = 0,
 ) -> list[Rated]:
     """Score what was chosen against a linear SVM on the inputs, plain NMF and other rivals.
 
     The choice was made on the same trusted data with the same seed and folds, and the options are
     those of `choose`. The callback is called during the plain factorization; a true answer ends it.
-    The last ``embedded`` columns are vectors, of either sign.
+    ``on_rival`` is told the name of each other rival when its turn comes. The last ``embedded``
+    columns are vectors, of either sign.
 
     Returns
     -------
@@ -78,6 +80,7 @@ def compare(
     else:
         H, V = start_from("random", X[rows], rank, seed)
         plain = factorize(X[rows], H, V, max_iter=100, tol=1e-3, backend=backend, callback=callback)
+    on_rival("SVMs")
     maps = how.codes(labeled, plain, selection.MAP_GRID)
     on_inputs = {DEFAULT: labeled}
     on_parts = {DEFAULT._replace(map_iter=n): Z for n, Z in maps.items()}
@@ -85,13 +88,14 @@ def compare(
         Rated(f"NMF-alpha, {rank} parts", choice.honest_score, choice.honest_error),
         _rated("linear SVM on the inputs", folds, on_inputs, _RAW_COSTS),
         _rated(f"plain NMF, {rank} parts", folds, on_parts, C_GRID),
-        *_others(X, labels, folds, seed, embedded),
+        *_others(X, labels, folds, seed, on_rival, embedded),
     ]
 
 
 def _others(
-    X: Data, labels: Labels, folds: list[Fold], seed: int, embedded: int = 0
-) -> list[Rated]:
+    X: Data, labels: Labels, folds: list[Fold], seed: int, on_rival: Callable[[str], None],
+    embedded: int,
+) -> list[Rated]:  # fmt: skip
     """Score the other rivals that suit the data, on all labeled rows and some unlabeled ones.
 
     Naive Bayes counts, and so has no use for vectors.
@@ -110,6 +114,7 @@ def _others(
         for rival in RIVALS:
             own = few[:, : few.shape[1] - embedded] if rival.name == NAIVE_BAYES else few
             if rival.suits(own, known):
+                on_rival(rival.name)
                 values = hidden_values(rival, own, known, moved, seed)
                 rated.append(_honest(rival.name, moved, values, best_setting))
     return rated

@@ -38,7 +38,8 @@ PATH = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 #: Entries of a part that a path keeps, where parts are lists of words.
 _PATH_ENTRIES = 12
 
-#: Told in a word what comes next: reading, preparing, choosing, comparing, following lam.
+#: Told what comes next: reading, preparing, encoding, choosing, comparing, following lam; behind
+#: a colon, with whom it is compared.
 OnStage = Callable[[str], None]
 
 
@@ -226,6 +227,7 @@ def fit_model(
         data.X, labels, classifier.choice_, class_weight=options.class_weight,
         scoring=options.scoring, backend=options.backend, seed=seed_of(options.random_state),
         callback=_in_stage(callback, "comparing"), embedded=data.layout.vectors,
+        on_rival=lambda name: on_stage(f"comparing: {name}"),
     )  # fmt: skip
     path, own = [], classifier._without_embedding(data.X)
     if options.keep_path:

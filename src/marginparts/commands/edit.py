@@ -70,7 +70,7 @@ def edit(
             edit_file, console.load_model(model), file, labels=labels, encoding=encoding,
             random_state=seed, **asked,
         )  # fmt: skip
-        found, _ = watched(run, file.name, None, shown=not (quiet or as_json))
+        found, _ = watched(run, ("encoding", "following lam"), None, shown=not (quiet or as_json))
         save(found, out)
     tell(found, out, None, as_json=as_json, quiet=quiet)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -89,6 +89,7 @@ def fit(
     with console.sentences(), console.spoken_warnings():
         from marginparts.app.fitting import fit_file
         from marginparts.app.model_file import save
+        from marginparts.app.replacement import changed_mind, replaced
 
         _check(class_weight, scoring, backend)
         sources = (file, labels, words, stop_words, seeds, prior, fixed, embeddings)
@@ -102,41 +103,14 @@ def fit(
             embeddings=embeddings, embed=embed, fixed=fixed, consensus=consensus, alpha_W=alpha_w,
             alpha_H="same" if alpha_h is None else alpha_h, l1_ratio=l1_ratio,
         )  # fmt: skip
-        before = _before(path_out)
-        model, heard = watched(asked, file.name, checkpoint, shown=not (quiet or as_json))
+        before = replaced(path_out)
+        extra = {"encoding": embed is not None, "following lam": path}
+        left_out = [stage for stage, wanted in extra.items() if not wanted]
+        model, heard = watched(asked, left_out, checkpoint, shown=not (quiet or as_json))
         save(model, path_out)
-    tell(model, path_out, before, as_json=as_json, quiet=quiet)
+        changed = changed_mind(before, model)
+    tell(model, path_out, changed, as_json=as_json, quiet=quiet)
     _end(checkpoint, path_out, heard)
-
-
-def _before(path: Path) -> Model | None:
-    """Return the model that is about to be replaced, if it is one."""
-    from marginparts.app.model import Model
-    from marginparts.app.model_file import load
-
-    try:
-        found = load(path) if path.exists() else None
-    except FileProblemError:
-        return None
-    return found if isinstance(found, Model) else None
-
-
-def changed_mind(before: Model, now: Model) -> str | None:
-    """Say what was chosen otherwise than in the model that is replaced, if anything was."""
-    pairs = {
-        "parts": (before.n_parts, now.n_parts),
-        "lam": (before.classifier.lam_, now.classifier.lam_),
-        "C": (before.classifier.C_, now.classifier.C_),
-    }
-    changes = [
-        f"{name} {new:g} and not {old:g}" for name, (old, new) in pairs.items() if old != new
-    ]
-    if not changes:
-        return None
-    return (
-        f"It chose otherwise than in the model that it replaces: {', '.join(changes)}; scores of "
-        "the two differ for that reason too."
-    )
 
 
 def _end(checkpoint: Path | None, model_path: Path, interrupted: int | None) -> None:
@@ -206,8 +180,9 @@ def _check(class_weight: str | None, scoring: str | None, backend: str) -> None:
         console.refuse(str(error))
 
 
-#: What the stages of a fit are called on the screen.
+#: What the stages of a fit are called on the screen, in their order.
 _STAGES = {
+    "reading": "reading",
     "preparing": "preparing",
     "encoding": "making vectors",
     "choosing": "choosing settings",
@@ -220,10 +195,20 @@ _STAGES = {
 _KEPT_STAGES = ("choosing", "parts")
 
 
+def _place(stage: str, left_out: Container[str]) -> str:
+    """Say which stage it is, and of how many; what stands behind a colon is said as it is."""
+    stage, _, more = stage.partition(": ")
+    stages = [each for each in _STAGES if each not in left_out]
+    doing = f"comparing with {more}" if more else _STAGES[stage]
+    return f"{stages.index(stage) + 1} of {len(stages)}: {doing}"
+
+
 def watched(
-    asked: Callable[..., Model], name: str, checkpoint: Path | None, *, shown: bool
+    asked: Callable[..., Model], left_out: Container[str], checkpoint: Path | None, *, shown: bool
 ) -> tuple[Model, int | None]:
     """Fit with bars; Ctrl-C ends the stage under way, and what it has found is kept.
+
+    Some stages are left out of this fit.
 
     With a checkpoint, Ctrl-C and SIGTERM end all stages. Returns the signal heard as well.
     """
@@ -231,18 +216,17 @@ def watched(
 
     stopped: set[str] = set()
     kept = checkpoint is not None
-    first = f"reading {name}"
     # two, as a key that is pressed twice by chance should not throw the work away
     signals = (signal.SIGINT, signal.SIGTERM) if kept else (signal.SIGINT,)
     interruption = Interruption(signals, patience=2)
     loss = TextColumn("{task.fields[loss]}")
     with ExitStack() as stack, console.bars(loss, quiet=not shown) as bars:
-        task = bars.add_task(first, total=None, loss="")
+        task = bars.add_task(_place("reading", left_out), total=None, loss="")
 
         def on_stage(stage: str) -> None:
             if stage == "choosing":  # before, there is nothing to keep
                 stack.enter_context(interruption)
-            bars.reset(task, total=None, description=_STAGES.get(stage, first), loss="")
+            bars.reset(task, total=None, description=_place(stage, left_out), loss="")
 
         def callback(progress: Progress) -> bool:
             if kept and interruption.heard is not None:
@@ -252,7 +236,7 @@ def watched(
                 what = "the search" if progress.stage == "choosing" else "the fit"
                 bars.console.print(f"Ending {what}; the best so far is kept.", highlight=False)
             bars.update(
-                task, description=_STAGES[progress.stage], total=progress.max_iter,
+                task, description=_place(progress.stage, left_out), total=progress.max_iter,
                 completed=progress.iteration, loss=f"loss {progress.loss:.4g}",
             )  # fmt: skip
             return progress.stage in stopped and not (kept and progress.stage in _KEPT_STAGES)
@@ -264,8 +248,8 @@ def watched(
     return model, interruption.heard
 
 
-def tell(model: Model, path: Path, before: Model | None, *, as_json: bool, quiet: bool) -> None:
-    """Say what was fitted and how good it is."""
+def tell(model: Model, path: Path, changed: str | None, *, as_json: bool, quiet: bool) -> None:
+    """Say what was fitted and how good it is, and whether it was chosen otherwise than before."""
     from marginparts.app.report import headline_sentence
 
     card = model.card
@@ -288,8 +272,7 @@ def tell(model: Model, path: Path, before: Model | None, *, as_json: bool, quiet
         f"{headline_sentence(model)}",
         quiet=quiet,
     )
-    told = None if before is None else changed_mind(before, model)
-    for note in (*notes(model), *filter(None, [told])):
+    for note in (*notes(model), *filter(None, [changed])):
         console.show(note, quiet=quiet)
     console.show(f"Written to {path}", quiet=quiet)
     if sys.stdout.isatty():

@@ -41,6 +41,9 @@ def label(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
+    min_df: options.MinDf = 2,
+    max_df: options.MaxDf = 0.7,
+    missing: options.Missing = None,
     encoding: Encoding = "utf-8",
 ) -> None:
     """Label a file in the browser, and watch it learn.
@@ -56,7 +59,8 @@ def label(
     with _console.sentences():
         labeling = Labeling(
             file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
-            encoding=encoding, several=several or label_sep is not None, who=who,
+            encoding=encoding, several=several or label_sep is not None, who=who, min_df=min_df,
+            max_df=max_df, missing=missing,
         )  # fmt: skip
         try:
             server = LabelServer(labeling, port)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text as RichText
 
 from marginparts.commands import _console, use
+from marginparts.commands import _fit_options as options
 from marginparts.commands._console import AsJson, Embeddings, Encoding, Quiet, option, show
 from marginparts.files.atomic import FileProblemError
 
@@ -48,6 +49,9 @@ def suggest_next(
         str | None, option("--label", "COLUMN", "The column of labels.", show_default="as above")
     ] = None,
     embeddings: Embeddings = None,
+    min_df: options.MinDf = 2,
+    max_df: options.MaxDf = 0.7,
+    missing: options.Missing = None,
     raw: use.Raw = False,
     encoding: Encoding = "utf-8",
     as_json: AsJson = False,
@@ -58,7 +62,8 @@ def suggest_next(
     Those that the model is least sure of, spread over the parts, so that each new label teaches
     something else. Without a model they are typical samples of all parts, or what the labels in
     the file leave in doubt. Rows that have a label are passed over. Rows count from 1, without the
-    header. With --suspects it is the other way round: labels that the others speak against, those
+    header. --min-df, --max-df and --missing are for a file without a model, which knows them.
+    With --suspects it is the other way round: labels that the others speak against, those
     with the most evidence first; each was hidden while the others spoke.
     """
     from marginparts.app.suggestion import suggest
@@ -70,7 +75,8 @@ def suggest_next(
                 raise FileProblemError(
                     "Vectors are for the suggestions of a model; leave out --embeddings."
                 )
-            pool = _pool(model, file, text, label, encoding)
+            how = {"min_df": min_df, "max_df": max_df, "missing": missing}
+            pool = _pool(model, file, how, text=text, label=label, encoding=encoding)
             _check_free(out)
             found: list[Any] = to_check(pool, n) if suspects else to_label(pool, n)
         else:
@@ -83,15 +89,14 @@ def suggest_next(
         _show_next(found, file or model, out, suspects, raw=raw, as_json=as_json, quiet=quiet)
 
 
-def _pool(
-    model: Path, file: Path | None, text: str | None, label: str | None, encoding: str
-) -> Pool:
+def _pool(model: Path, file: Path | None, how: dict[str, Any], **where: Any) -> Pool:
     """Read a file, like that of the model; without a file, what stands in its place is the file."""
+    from marginparts.app.options import Options
     from marginparts.labeling.pool import Pool
 
     like = None if file is None else replace(_console.load_model(model).layout, vectors=0)
     path = model if file is None else file
-    return Pool.read(path, text=text, label=label, encoding=encoding, like=like)
+    return Pool.read(path, Options(**how), like=like, **where)
 
 
 def _check_free(out: Path | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from marginparts.app.model_file import save
 from marginparts.app.preparation import PreparationError
+from marginparts.app.replacement import changed_mind, replaced
 from marginparts.app.report import headline_sentence
 from marginparts.files.atomic import FileProblemError
 from marginparts.labeling.outcome import write_page
@@ -42,14 +43,14 @@ class Finish:
         Thread(target=self._run, daemon=True).start()
 
     def make(self) -> str:
-        """Make the model and wait for it; return how good it is, in words."""
-        labeling = self.labeling
+        """Make the model and wait for it; return how good it is, and what it chose otherwise."""
+        labeling, before = self.labeling, replaced(self.model)
         model = labeling.fit(on_stage=self._at)
         self._at("writing")
         save(model, self.model)
         write_page(model, labeling.pool, labeling.targets(), self.page)
         labeling.export(self.table)
-        return headline_sentence(model)
+        return " ".join(filter(None, [headline_sentence(model), changed_mind(before, model)]))
 
     def status(self) -> dict[str, Any]:
         """Return the stage under way, and what came out."""

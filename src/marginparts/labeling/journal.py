@@ -7,6 +7,7 @@ by the next writer and passed over by readers. Several processes may write to on
 from __future__ import annotations
 
 import errno
+import getpass
 import json
 import os
 import secrets
@@ -119,3 +120,11 @@ class Journal:
         self._ids.add(name)
         self.events.append(event)
         return dict(event)
+
+
+def user_name() -> str:
+    """Return who is said to answer, unless another name is given."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container without names
+        return "someone"

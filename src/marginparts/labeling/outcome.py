@@ -21,15 +21,16 @@ from marginparts.labeling.state import State
 
 
 def export(pool: Pool, state: State, path: Path) -> Path:
-    """Write the columns of the file, and label, labeled_by, labeled_at and note behind them.
+    """Write the columns of the file, and answer, label, labeled_by, labeled_at and note behind.
 
-    Samples that were never labeled have empty cells; a skipped one has a name and a time, and no
-    label.
+    ``answer`` is label, none (of these) or skip, and empty for a sample that nobody was asked
+    about. Only the first has a label.
     """
     if pool.source is not None and path.exists() and pool.source.samefile(path):
         raise FileProblemError(f"{path} is the file that is read; give the table another name.")
     answers = [state.answers.get(name) for name in pool.ids]
     ours: dict[str, list[Any]] = {
+        "answer": ["" if a is None else a.kind for a in answers],
         "label": [";".join(a.labels) if a is not None and a.labels else "" for a in answers],
         "labeled_by": ["" if a is None else a.who for a in answers],
         "labeled_at": ["" if a is None else a.when for a in answers],
@@ -49,6 +50,8 @@ def fit(pool: Pool, labels: list[Label], several: bool, options: Options, **how:
     known = [label for label in labels if label]
     if len({name for label in known for name in np.atleast_1d(np.array(label)).tolist()}) < 2:
         raise PreparationError("A model needs samples of at least two labels; label some more.")
+    if pool.layout.gaps:
+        options = options._replace(missing="nan")
     source = _Named(pool.source or Path("labeling"), pool.layout, len(labels))
     y, names = targets(labels, source)
     return fit_model(pool.prepared(y, names), options, **how)

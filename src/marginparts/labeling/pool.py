@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,17 +17,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from marginparts._types import Data
+from marginparts._types import Array, Data
 from marginparts.app import preparation
 from marginparts.app.explanation import flat, picture
 from marginparts.app.fitting import Options, Prepared, matrix_of
 from marginparts.app.model import natural
+from marginparts.app.options import check_missing
 from marginparts.app.preparation import Preparation, as_counted
 from marginparts.app.readers import Batch, Label, Layout, open_source, read_all, settle_minus_one
+from marginparts.estimators import NMFAlpha
 from marginparts.validation import check_matrix
 
 #: Letters of a text that are shown, words that count (as they are counted), rows of a table.
 _SHOWN, _WORD, _ROWS = 20_000, re.compile(r"(?u)\b\w\w+\b"), 40
+
+#: Parts, at most, that fill gaps.
+_FILLING = 16
 
 
 @dataclass
@@ -43,6 +49,8 @@ class Pool:
     layout, preparation
         How the file is read, and the matrix made.
     source : Path or None
+    gappy : (n, d) array or CSR array or None
+        X with NaN where values are missing, for the model; in X the parts have filled these in.
     """
 
     samples: Any
@@ -52,6 +60,7 @@ class Pool:
     layout: Layout
     preparation: Preparation
     source: Path | None = None
+    gappy: Data | None = None
     ids: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,11 +70,16 @@ class Pool:
     @classmethod
     def read(cls, path: str | os.PathLike[str], options: Options | None = None, **how: Any) -> Pool:
         """Read a file; ``how`` is what `marginparts.app.readers.open_source` takes."""
-        source = open_source(path, **how)
+        options = options or Options()
+        source = open_source(path, gaps=options.missing is not None, **how)
+        if source.layout.gaps:  # of a model, perhaps
+            options = options._replace(missing=options.missing or "nan")
+        check_missing(options, source)
         batch = read_all(source)
-        made, X = matrix_of(batch, source, options or Options())
-        labels = settle_minus_one(batch.labels)
-        return cls(batch.samples, X, labels, batch.columns, source.layout, made, source.path)
+        made, X = matrix_of(batch, source, options)
+        gappy, whole = (X, _filled(X)) if options.missing else (None, X)
+        labels, layout = settle_minus_one(batch.labels), source.layout
+        return cls(batch.samples, whole, labels, batch.columns, layout, made, source.path, gappy)
 
     @classmethod
     def of(cls, samples: Any, names: Sequence[str] | None = None) -> Pool:
@@ -111,7 +125,8 @@ class Pool:
     def prepared(self, y: NDArray[Any], names: list[str]) -> Prepared:
         """Return the samples with labels, as `marginparts.app.fitting.fit_model` takes them."""
         name = "labeling" if self.source is None else self.source.name
-        return Prepared(self.X, y, names, self.preparation, self.layout, name)
+        X = self.X if self.gappy is None else self.gappy
+        return Prepared(X, y, names, self.preparation, self.layout, name)
 
     def batch(self, labels: list[Label]) -> Batch:
         """Return all samples with other labels."""
@@ -135,9 +150,7 @@ class Pool:
             found["image"] = picture(self.X[[row]])
             found["image_shape"] = self.layout.image_shape
         else:
-            values, names = flat(self.samples[[row]]), list(self.words)
-            top = np.argsort(-np.abs(values), kind="stable")[:_ROWS]
-            found["cells"] = [(names[k], float(values[k]), int(k)) for k in top if values[k] != 0]
+            found["cells"] = self._cells(flat(self.samples[[row]]))
         skipped = (self.layout.text, self.layout.label, *(self.layout.names or ()))
         found["beside"] = [
             (name, str(cells[row])[:200])
@@ -145,6 +158,18 @@ class Pool:
             if name not in skipped and name != "row" and str(cells[row] or "").strip()
         ]
         return found
+
+    def _cells(self, values: Array) -> list[tuple[str, float | None, int]]:
+        """Return name, value and place of the columns: as in the file, or the largest of many."""
+        names = list(self.words)
+        whole = len(names) <= _ROWS and not sp.issparse(self.samples)
+        known = np.nan_to_num(np.abs(values), nan=0.0)
+        top = range(len(names)) if whole else np.argsort(-known, kind="stable")[:_ROWS]
+        return [
+            (names[k], None if np.isnan(values[k]) else float(values[k]), int(k))
+            for k in top
+            if whole or known[k] != 0
+        ]
 
     def having(self, word: str) -> NDArray[np.bool_]:
         """Return which samples (n,) have a word, or a number other than 0 in a column."""
@@ -154,6 +179,16 @@ class Pool:
             return np.zeros(self.X.shape[0], dtype=bool)
         entries: Any = self.X[:, [column]]
         return np.asarray((entries.toarray() if sp.issparse(entries) else entries) != 0).ravel()
+
+
+def _filled(X: Data) -> Data:
+    """Return rows in whose gaps is what a few parts make of the rest."""
+    if not np.isnan(X.data if sp.issparse(X) else X).any():
+        return X
+    r = max(1, min(_FILLING, min(X.shape) // 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few iterations are enough
+        return NMFAlpha(r, missing="nan", max_iter=50, random_state=0).fit(X).fill(X)
 
 
 def _names(samples: Any) -> list[str]:

@@ -80,10 +80,10 @@ class Insight:
         """Return rows whose label is doubted, how strongly, and the label that others say."""
         return self.suspicious
 
-    def progress(self, counts: dict[str, int]) -> dict[str, Any]:
-        """Return the accuracy, what more labels would bring, and advice."""
-        said = progress.advice(self.n_labels, self.estimate, self.gain, counts)
-        return progress.as_shown(self.estimate, self.gain, said)
+    def progress(self, counts: dict[str, int], history: list[Event]) -> dict[str, Any]:
+        """Return the accuracy, what more labels would bring, and advice by what was seen so far."""
+        looks = [_look(event) for event in history if event["labeled"] <= self.n_labels]
+        return progress.as_shown(self.estimate, self.gain, progress.advice(looks, counts))
 
     def parts(self, pool: Pool) -> list[dict[str, Any]]:
         """Return the parts, the largest first: words or a picture, and labels of their samples."""
@@ -241,15 +241,24 @@ class Refit:
                 before = learner.understand(old, old_names, held.hits)
                 self._urgent()
                 now = learner.understand(labels, names, held.hits)
-                what = progress.gain(before, now, len(answers), step, learner.several)
+                what = progress.gain(before, now, len(answers), learner.several)
         self.version += 1
         self.insight = replace(
             self.insight, held=held, suspicious=doubted, estimate=known, gain=what
         )
         if known is not None:
-            labeling._tell(_estimate_event(known, len(answers)))
+            labeling._tell(_estimate_event(known, what, len(answers)))
 
 
-def _estimate_event(known: progress.Estimate, labeled: int) -> Event:
-    rounded = {"accuracy": round(known.accuracy, 4), "error": round(known.error, 4)}
+def _estimate_event(known: progress.Estimate, what: progress.Gain | None, labeled: int) -> Event:
+    seen = {"accuracy": known.accuracy, "error": known.error}
+    if what is not None:
+        seen |= {"changed": what.changed, "behind": what.behind}
+    rounded = {name: round(value, 4) for name, value in seen.items()}
     return {"kind": "estimate", "labeled": labeled, **rounded, "drawn": known.n}
+
+
+def _look(event: Event) -> progress.Look:
+    values = [event.get(name) for name in progress.Look._fields[1:]]  # of an older file, or odd
+    known = (value if isinstance(value, int | float) else None for value in values)
+    return progress.Look(event["labeled"], *known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from marginparts.app.fitting import Options
 from marginparts.app.readers import Label
 from marginparts.labeling import asking, outcome
-from marginparts.labeling.journal import Event, Journal
+from marginparts.labeling.journal import Event, Journal, user_name
 from marginparts.labeling.pool import Pool
 from marginparts.labeling.refit import Insight, Refit
 from marginparts.labeling.state import ANSWERS, Answer, State, last_action, plain_event
@@ -36,6 +35,9 @@ class Labeling:
         A file or a folder of images, texts, or nonnegative rows.
     text, label, label_sep, labels, words, encoding
         How the file is read, see `fit_file`; labels that it has are known from the start.
+    min_df, max_df, missing
+        Which words of the file count, and whether its gaps are values that are missing, see
+        `marginparts.app.options.Options`.
     names : sequence of str or None
         The names of a matrix's columns.
     several : bool
@@ -77,6 +79,9 @@ class Labeling:
         labels: str | os.PathLike[str] | None = None,
         words: str | os.PathLike[str] | None = None,
         encoding: str = "utf-8",
+        min_df: int = Options().min_df,
+        max_df: float = Options().max_df,
+        missing: str | None = None,
         names: Sequence[str] | None = None,
         several: bool = False,
         journal: str | os.PathLike[str] | None = None,
@@ -85,14 +90,14 @@ class Labeling:
     ) -> None:
         if isinstance(data, str | os.PathLike):
             self.pool = Pool.read(
-                data, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
-                encoding=encoding,
+                data, Options(min_df=min_df, max_df=max_df, missing=missing), text=text,
+                label=label, label_sep=label_sep, labels=labels, words=words, encoding=encoding,
             )  # fmt: skip
             journal = journal or Path(data).with_name(Path(data).resolve().name + ENDING)
         else:
             self.pool = data if isinstance(data, Pool) else Pool.of(data, names)
         self.several = several or any(isinstance(each, tuple) for each in self.pool.labels)
-        self.who = who or _user()
+        self.who = who or user_name()
         self.journal = Journal(journal)
         self._lock = RLock()
         self._given, self._given_names = self.pool.given, self.pool.given_names
@@ -158,8 +163,8 @@ class Labeling:
             `status`, without what takes time to say.
         """
         row = self._row(sample)
-        kind = "skip" if labels is None else "label" if len(labels) else "none"
         clean = [self._name(name) for name in labels or ()]
+        kind = Answer(None if labels is None else tuple(clean)).kind
         if len(clean) > 1 and not self.several:
             raise ValueError("A sample has one label here; say several=True for more.")
         with self._lock:
@@ -254,8 +259,8 @@ class Labeling:
                 {name: event.get(name) for name in ("labeled", "accuracy", "error")}
                 for event in self.state.estimates
             ]
-            found = {**self.summary(), **self.refit.insight.progress(self.state.counts)}
-            return {**found, "history": history, "learning": self.refit.busy}
+            seen = self.refit.insight.progress(self.state.counts, self.state.estimates)
+            return {**self.summary(), **seen, "history": history, "learning": self.refit.busy}
 
     def suspects(self, n: int = 50) -> list[dict[str, Any]]:
         """Return the samples whose label the others speak against, the worst first."""
@@ -391,10 +396,3 @@ class Labeling:
         if label not in self.state.names:
             raise ValueError(f"There is no label {label!r}.")
         return label
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a container without names
-        return "someone"

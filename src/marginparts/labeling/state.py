@@ -28,6 +28,11 @@ class Answer:
     confirmed: bool = False
     random: bool = False
 
+    @property
+    def kind(self) -> str:
+        """Which of `ANSWERS` it is."""
+        return "skip" if self.labels is None else "label" if self.labels else "none"
+
 
 @dataclass
 class State:
@@ -87,7 +92,8 @@ class State:
                 answer = self.answers[event["sample"]]
                 self.answers[event["sample"]] = replace(answer, confirmed=True)
             elif kind == "estimate":
-                self.estimates.append(event)
+                if isinstance(event["labeled"], int):
+                    self.estimates.append(event)
             elif kind in ("rename", "merge"):
                 self._rename(set(event["labels"]), str(event["into"]))
             elif kind == "split":

@@ -121,7 +121,7 @@
       nodes.push(picture(sample.image, sample.image_shape));
     } else {
       const rows = sample.cells.map(([name, value, column]) =>
-        make("tr", {}, make("th", { scope: "row" }, marked(name, column)), make("td", {}, String(+value.toPrecision(5)))));
+        make("tr", {}, make("th", { scope: "row" }, marked(name, column)), make("td", {}, value === null ? "not known" : String(+value.toPrecision(5)))));
       nodes.push(make("table", {}, ...rows));
     }
     if (sample.beside.length)
@@ -129,7 +129,7 @@
     put("shown", ...nodes);
     const top = (words) => [...words].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([word]) => word).join(", ");
     const parts = Object.entries(said).filter(([, words]) => words.size).map(([side, words]) => `${side} “${focused}”: ${top(words)}`);
-    $("legend").textContent = parts.length ? `Words ${parts.join("; ")}.` : "";
+    $("legend").textContent = parts.length ? `${sample.text === undefined ? "Columns" : "Words"} ${parts.join("; ")}.` : "";
   }
 
   function drawSample() {
@@ -154,7 +154,11 @@
   function drawLabels() {
     const guess = new Map(sample ? sample.guesses : []);
     const names = labelNames();
-    put("labels", ...names.map((name, k) => {
+    // of many labels the likely ones stand first; keys stay with their labels
+    const places = names.map((_, k) => k);
+    if (names.length > 9) places.sort((a, b) => (guess.get(names[b]) || 0) - (guess.get(names[a]) || 0) || a - b);
+    put("labels", ...places.map((k) => {
+      const name = names[k];
       const button = make("button", { type: "button" }, ...(k < 9 ? [make("kbd", {}, String(k + 1))] : []), make("span", {}, name));
       if (k < 9) button.setAttribute("aria-keyshortcuts", String(k + 1));
       if (guess.has(name)) {
@@ -174,9 +178,10 @@
       return button;
     }));
     put("names", ...names.map((name) => make("option", { value: name })));
-    const best = sample && sample.guesses[0];
-    $("accept").hidden = !status.several && !best;
-    put("accept", status.several ? `Give ${chosen.length || "these"} ` : `It is “${best ? best[0] : ""}” `, make("kbd", {}, "Enter"));
+    const taken = guessed();
+    $("accept").hidden = !chosen.length && !taken.length;
+    put("accept", chosen.length ? `Give ${chosen.length} ` : `It is ${taken.map((name) => `“${name}”`).join(", ")} `, make("kbd", {}, "Enter"));
+    $("enter").textContent = status.several ? "gives those that are chosen, or takes the guess" : "takes the guess";
   }
 
   // ---- answers ----
@@ -191,11 +196,15 @@
     drawLabels();
     say(`${chosen.join(", ") || "nothing"} chosen.`);
   }
+  // what Enter takes: the best guess, or all that are likely where a sample can have several
+  function guessed() {
+    if (!sample) return [];
+    if (status.several) return sample.guesses.filter(([, p]) => p >= 0.5).map(([name]) => name);
+    return sample.guesses.slice(0, 1).map(([name]) => name);
+  }
   function accept() {
-    if (!sample) return;
-    if (status.several) {
-      if (chosen.length) answer(chosen, `${chosen.join(", ")}. Next sample.`);
-    } else if (sample.guesses.length) answer([sample.guesses[0][0]], `${sample.guesses[0][0]}. Next sample.`);
+    const labels = chosen.length ? chosen : guessed();
+    if (labels.length) answer(labels, `${labels.join(", ")}. Next sample.`);
   }
   const none = () => answer([], "None of these. Next sample.");
   const skip = () => answer(null, "Skipped. Next sample.");
