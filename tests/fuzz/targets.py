@@ -1,0 +1,6 @@
+"""All that is attacked, by name."""
+
+import strange_archives
+import strange_readers
+
+TARGETS = {**strange_archives.TARGETS, **strange_readers.TARGETS}
