@@ -15,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
@@ -45,52 +47,71 @@ def work(name: str, seed: int, first: int, n: int, folder: Path, until: float) -
         case += 1
 
 
-def campaign(name: str, seed: int, n: int, minutes: float) -> str:
-    """Attack one target; return the lines of the log."""
-    began, failures, case = time.time(), [], 0
-    counts = {"refused": 0, "worked": 0, "failed": 0}
-    slowest, peak = 0.0, 0
-    until = began + 60 * minutes
-    while case < n and time.time() < until:
+@dataclass
+class Record:
+    """What was seen of a target with one seed."""
+
+    target: str
+    seed: int
+    case: int = 0
+    refused: int = 0
+    worked: int = 0
+    failed: int = 0
+    slowest: float = 0.0
+    peak: int = 0
+    minutes: float = 0.0
+    failures: list[tuple[int, str]] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        line = (
+            f"{self.target:22} {self.seed:4} {self.case:6} {self.refused:7} {self.worked:6} "
+            f"{self.failed:6} {self.slowest:6.2f} {self.peak >> 20:8} {self.minutes:5.1f}"
+        )
+        more = [f"    case {case}: {why}" for case, why in self.failures[:20]]
+        return "\n".join([line, *more])
+
+
+HEAD = "target                 seed  cases refused worked failed  max s  max MiB  min"
+
+
+def campaign(record: Record, n: int, minutes: float) -> Record:
+    """Attack one target until there were n cases, or for some minutes."""
+    began, until = time.time(), time.time() + 60 * minutes
+    while record.case < n and time.time() < until:
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
             command = [
-                sys.executable, __file__, "--worker", name, "--seed", str(seed), "--first",
-                str(case), "--cases", str(n - case), "--until", str(until), "--folder", folder,
+                sys.executable, __file__, "--worker", record.target, "--seed", str(record.seed),
+                "--first", str(record.case), "--cases", str(n - record.case), "--until", str(until),
+                "--folder", folder,
             ]  # fmt: skip
             child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True)
-            why = ""
-            while True:
-                line = _line(child, HUNG)
-                if not line:
-                    why = "hung" if line is None else ""
-                    break
-                found = json.loads(line)
-                if "case" not in found:
-                    continue
-                case = found["case"] + 1
-                for key, value in found["counts"].items():
-                    counts[key] += value
-                slowest, peak = max(slowest, found["seconds"]), max(peak, found["peak"])
-                failures += found["failures"]
-            if child.poll() is None and why:
+            while line := _line(child, HUNG):
+                _add(record, json.loads(line))
+            if line is None:
                 child.send_signal(signal.SIGKILL)
             if child.wait() != 0:
                 said.seek(0)
                 last = said.read().strip().splitlines()[-1:] or [""]
-                failures.append((case, why or f"the process ended with {child.returncode}: {last}"))
-                counts["failed"] += 1
-                case += 1
-    done = sum(counts.values())
-    if peak > MEMORY:
-        failures.append((-1, f"{peak >> 20} MiB"))
-    line = (
-        f"{name:22} {seed:4} {done:6} {counts['refused']:7} {counts['worked']:6} "
-        f"{len(failures):6} {slowest:7.2f} {peak >> 20:6} {(time.time() - began) / 60:5.1f}"
-    )
-    return "\n".join([line, *(f"    case {case}: {why}" for case, why in failures[:40])])
+                why = "hung" if line is None else f"ended with {child.returncode}: {last[0]}"
+                record.failures.append((record.case, why))
+                record.failed += 1
+                record.case += 1
+    if record.peak > MEMORY:
+        record.failed += 1
+        record.failures.append((record.case, f"{record.peak >> 20} MiB"))
+    record.minutes += (time.time() - began) / 60
+    return record
 
 
-HEAD = "target                 seed  cases refused worked failed  max s  max MiB  min"
+def _add(record: Record, found: dict[str, Any]) -> None:
+    if "case" not in found:
+        return
+    record.case = found["case"] + 1
+    for name, count in found["counts"].items():
+        setattr(record, name, getattr(record, name) + count)
+    record.slowest = max(record.slowest, found["seconds"])
+    record.peak = max(record.peak, found["peak"])
+    record.failures += found["failures"]
 
 
 def _line(child: subprocess.Popen[str], seconds: float) -> str | None:
@@ -108,7 +129,8 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=60, help="for one target, at most")
-    parser.add_argument("--log", type=Path)
+    parser.add_argument("--state", type=Path, help="a folder, to go on from what is there")
+    parser.add_argument("--show", action="store_true", help="print what is there, and end")
     parser.add_argument("--worker")
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--until", type=float)
@@ -120,12 +142,22 @@ def main() -> None:
     from targets import TARGETS
 
     print(HEAD, flush=True)
+    if asked.show:
+        records = [Record(**json.loads(path.read_text())) for path in asked.state.iterdir()]
+        order = list(TARGETS)
+        for record in sorted(records, key=lambda each: (order.index(each.target), each.seed)):
+            print(record)
+        return
     for name in asked.targets or TARGETS:
-        lines = campaign(name, asked.seed, asked.cases, asked.minutes)
-        print(lines, flush=True)
-        if asked.log:
-            with asked.log.open("a") as log:
-                log.write(lines + "\n")
+        record, kept = Record(name, asked.seed), None
+        if asked.state:
+            kept = asked.state / f"{name} {asked.seed}.json"
+            if kept.exists():
+                record = Record(**json.loads(kept.read_text()))
+        campaign(record, asked.cases, asked.minutes)
+        print(record, flush=True)
+        if kept:
+            kept.write_text(json.dumps(asdict(record)))
 
 
 if __name__ == "__main__":

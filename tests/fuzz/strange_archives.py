@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from attacking import Target
 
 from marginparts import (
     Checkpoint,
@@ -24,7 +25,6 @@ from marginparts.app.model import Model
 from marginparts.app.model_file import load, save
 from marginparts.app.report import payload_of, render
 from marginparts.files.atomic import FileProblemError
-from attacking import Target
 from mutations import is_a_sentence, mutated, read_archive, write_archive
 
 X = np.random.default_rng(0).random((60, 9)) * (np.random.default_rng(1).random((60, 9)) < 0.7)

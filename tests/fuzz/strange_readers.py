@@ -8,11 +8,11 @@ import h5py
 import numpy as np
 import scipy.io
 import scipy.sparse as sp
+from attacking import Target
 
 from marginparts import open_rows
 from marginparts.app.readers import open_source
 from marginparts.files.atomic import FileProblemError
-from attacking import Target
 from mutations import changed_array, is_a_sentence
 
 RNG = np.random.default_rng(0)
@@ -47,10 +47,11 @@ def h5ad(path, rng):
             file[f"X/{name}"] = changed
 
 
-def _flipped(path, rng, content):
+def flipped(path, rng, content):
     """Change, leave out or repeat some bytes."""
     content = bytearray(content)
     for _ in range(rng.integers(1, 5)):
+        content = content or bytearray(b"\n")
         place = int(rng.integers(len(content)))
         way = rng.integers(3)
         if way == 0:
@@ -67,7 +68,7 @@ def mtx(path, rng):
     """Matrix Market, with other bytes."""
     out = io.BytesIO()
     scipy.io.mmwrite(out, sp.coo_matrix(X))
-    _flipped(path, rng, out.getvalue())
+    flipped(path, rng, out.getvalue())
 
 
 def svm(path, rng):
@@ -77,20 +78,20 @@ def svm(path, rng):
         " ".join([str(i % 2), *(f"{j + 1}:{v:g}" for j, v in enumerate(row) if v)])
         for i, row in enumerate(rows)
     ]
-    _flipped(path, rng, "\n".join(lines).encode())
+    flipped(path, rng, "\n".join(lines).encode())
 
 
 def csv(path, rng):
     """A table of numbers, with other bytes."""
     rows = [",".join("abcde"), *(",".join(f"{v:g}" for v in row) for row in X.toarray())]
-    _flipped(path, rng, "\n".join(rows).encode())
+    flipped(path, rng, "\n".join(rows).encode())
 
 
 def packed(path, rng):
     """A zip file of one array, with other bytes."""
     out = io.BytesIO()
     np.savez(out, X=X.toarray())
-    _flipped(path, rng, out.getvalue())
+    flipped(path, rng, out.getvalue())
 
 
 FORMATS = {
