@@ -1,6 +1,7 @@
 """People's files with something wrong in them: a sentence, or finite rows that are 0 or larger."""
 
 import io
+import json
 from functools import partial
 
 import anndata
@@ -94,13 +95,51 @@ def packed(path, rng):
     flipped(path, rng, out.getvalue())
 
 
+def jsonl(path, rng):
+    """One object a line, with other bytes."""
+    rows = [json.dumps(dict(zip("abcde", row.tolist(), strict=True))) for row in X.toarray()]
+    flipped(path, rng, "\n".join(rows).encode())
+
+
+def parquet(path, rng):
+    """A table of numbers with other bytes, mostly in its description at the end."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({name: X.toarray()[:, k] for k, name in enumerate("abcde")}), path)
+    content = path.read_bytes()
+    cut = len(content) // 2 if rng.random() < 0.7 else 0
+    flipped(path, rng, content[cut:])
+    path.write_bytes(content[:cut] + path.read_bytes())
+
+
+def raw_h5ad(path, rng):
+    """Cells with other bytes."""
+    anndata.AnnData(sp.csr_matrix(X)).write_h5ad(path)
+    flipped(path, rng, path.read_bytes())
+
+
+def png(path, rng):
+    """A folder of images, one of which has other bytes."""
+    from PIL import Image
+
+    folder = path.with_suffix("")
+    for k in range(2):
+        (folder / "ab"[k]).mkdir(parents=True, exist_ok=True)
+        Image.fromarray((X.toarray() * 50).astype(np.uint8)).save(folder / "ab"[k] / "x.png")
+    flipped(folder / "a" / "x.png", rng, (folder / "a" / "x.png").read_bytes())
+    path.write_bytes(b"see the folder")
+
+
 FORMATS = {
     "npz": npz, "npy": npy, "h5ad": h5ad, "mtx": mtx, "svm": svm, "csv": csv, "packed.npz": packed,
+    "jsonl": jsonl, "parquet": parquet, "raw.h5ad": raw_h5ad, "png": png,
 }  # fmt: skip
 
 
 def look(path):
     """Read a file by both ways, and look at what comes out."""
+    path = path.with_suffix("") if path.suffix == ".png" else path
     for batch in open_source(path).batches():
         rows = batch.samples
         if isinstance(rows, list):
@@ -132,6 +171,8 @@ def attack_files(name, folder):
 
 
 TARGETS = {
-    f"reader {name}": Target(partial(attack_files, name), 60 if name == "h5ad" else 200)
+    f"reader {name}": Target(
+        partial(attack_files, name), 60 if "h5ad" in name else 150, both=name != "raw.h5ad"
+    )
     for name in FORMATS
 }
