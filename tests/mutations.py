@@ -114,9 +114,10 @@ def mutated(rng, text, tree, arrays):
     return text, tree, arrays
 
 
-def is_a_sentence(error, path):
+def is_a_sentence(error, path=""):
     """Check that an error is one sentence that names the file."""
     said = str(error)
     assert str(path) in said
+    assert len(said) < 1000
     assert "\n" not in said
     assert said.endswith(".")

@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from marginparts import (
     Checkpoint,
+    Labeling,
     NMFAlpha,
     NMFAlphaClassifier,
     OnlineNMFAlphaClassifier,
@@ -29,7 +30,8 @@ from marginparts import (
 )
 from marginparts.app.fitting import fit_file
 from marginparts.app.model_file import load, save
-from marginparts.app.readers import open_source
+from marginparts.app.readers import open_source, read_seeds
+from marginparts.app.report import payload_of, render
 from marginparts.cli import app
 from marginparts.experiments.store import Store
 from marginparts.files.archive import Archive
@@ -169,6 +171,116 @@ def test_words_and_columns_are_as_many(change, says, model_path):
     with pytest.raises(FileProblemError, match="is damaged or not a model") as caught:
         load(model_path)
     assert says in str(caught.value) or "does not fit together" in str(caught.value)
+
+
+PARAMETERS = [
+    ("parts", {"missing": {"array": "components_"}}, {}, "missing is no str"),
+    ("parts", {"missing": "some"}, {}, "missing is none of nan, zeros"),
+    ("classifier", {"seeds": 3}, {}, "seeds does not fit the rest"),
+    ("classifier", {"seeds": {"dict": [["a", {"dict": [[0, "x"]]}]]}}, {}, "seeds does not fit"),
+    ("classifier", {"strength": "x"}, {}, "strength is no float"),
+    ("classifier", {"embedded": {"array": "classes_"}}, {}, "embedded is no int"),
+    ("stream", {"normalize": {"array": "classes_"}}, {}, "normalize is no bool"),
+    ("stream", {"C": {"float": "nan"}}, {}, "C is not between 0 and 1e+150"),
+    ("stream", {}, {"declared_": None}, "declared_ is missing"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "attributes", "says"), PARAMETERS, ids=[p[3] for p in PARAMETERS]
+)
+def test_parameters_that_make_no_sense_are_named(
+    name, parameters, attributes, says, fitted, tmp_path
+):
+    path = tmp_path / "model"
+    save(fitted[name], path)
+
+    def change(tree):
+        tree["model"]["estimator"]["parameters"].update(parameters)
+        tree["model"]["estimator"]["attributes"].update(attributes)
+
+    edited(path, tree=change)
+    with pytest.raises(FileProblemError) as caught:
+        load(path)
+    assert says in str(caught.value)
+
+
+def test_rows_of_a_stream_whose_squares_are_no_numbers_are_refused(fitted, tmp_path):
+    save(fitted["stream"], tmp_path / "model")
+    edited(tmp_path / "model", {"stream_.memory.sample_weight": entry(1e300)})
+    with pytest.raises(FileProblemError, match="sample_weight has an entry that is not finite"):
+        load(tmp_path / "model")
+
+
+def test_a_card_without_shares_can_be_shown(model_path):
+    def change(tree):
+        card = tree["model"]["object"]["fields"]["card"]["object"]["fields"]
+        card["shares"] = []
+
+    edited(model_path, tree=change)
+    assert "<!doctype html>" in render(payload_of(load(model_path), None))
+
+
+@pytest.mark.parametrize("value", [None, -1, "x"])
+def test_a_card_with_a_strange_number_of_carried_parts_is_refused(value, model_path):
+    def change(tree):
+        tree["model"]["object"]["fields"]["card"]["object"]["fields"]["carried"] = value
+
+    edited(model_path, tree=change)
+    with pytest.raises(FileProblemError, match="carried"):
+        load(model_path)
+
+
+# --- Seeds and journals ---------------------------------------------------------------------------
+
+BOMB = "\n".join(["a0: &a0 [x, x]"] + [f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]"
+                                       for k in range(1, 10)])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("s.json", "[" * 10**5), ("s.json", '{"a": {"b": NaN}}'), ("s.json", '{"a": [["b"]]}'),
+        ("s.json", '{"a": {"b": ' + "9" * 5000 + "}}"), ("s.json", '{"a": {"b": 1e999}}'),
+        ("s.yaml", "[" * 10**5), ("s.yaml", BOMB), ("s.yaml", "a: &a [*a]"),
+        ("s.yaml", "a: {b: .inf}"), ("s.yaml", "a: [" + "b, " * 10**5 + "]"),
+        ("s.csv", "class,word,strength\na,b,inf\n"),
+        ("s.csv", "class,word,strength\na,b," + "x" * 5000),
+    ],
+)  # fmt: skip
+def test_seeds_that_want_to_break_it_are_a_short_sentence(name, text, tmp_path):
+    pytest.importorskip("yaml")
+    (tmp_path / name).write_text(text)
+    began = time.process_time()
+    with pytest.raises(FileProblemError) as caught:
+        read_seeds(tmp_path / name)
+    assert time.process_time() - began < 5
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        {"id": []}, {"kind": {}}, {"of": {"a": 1}}, {"sample": ["x"]}, {"labels": "cat"},
+        {"labels": [None]}, {"samples": [[]]}, {"accuracy": float("nan")}, {"error": 10**400},
+        {"labeled": "x"}, {"when": 3}, {"into": "\ud800"},
+    ],
+)  # fmt: skip
+def test_events_of_the_wrong_kind_are_passed_over(strange, tmp_path):
+    path = tmp_path / "a.jsonl"
+    event = {"id": "a", "kind": "estimate", "when": "", "accuracy": 0.5, "error": 0.1}
+    path.write_text(f"{json.dumps({**event, **strange})}\n{json.dumps({**event, 'id': 'b'})}\n")
+    labeling = Labeling(["cats purr", "dogs bark"], journal=path, background=False)
+    assert labeling.journal.damaged == 1
+    assert [entry["accuracy"] for entry in labeling.status()["history"]] == [0.5]
+
+
+def test_an_image_of_billions_of_pixels_is_refused(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "a").mkdir()
+    image.new("1", (9000, 9000)).save(tmp_path / "a" / "x.png")  # a small file
+    with pytest.raises(FileProblemError, match="has 9000 x 9000 pixels; make it smaller"):
+        open_source(tmp_path)
 
 
 # --- Checkpoints ---------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ class, so what they say is only where `marginparts.teaching` begins.
 
 from __future__ import annotations
 
+import reprlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,11 +151,15 @@ def _checked(given: Any) -> dict[Any, dict[Any, float]]:
     found = {}
     for name, words in given.items():
         if isinstance(words, str | bytes) or not isinstance(words, Iterable):
-            raise ValueError(f"seeds of {name!r} is {words!r}; give a list or a dict of words.")
+            raise ValueError(
+                f"seeds of {name!r} is {reprlib.repr(words)}; give a list or a dict of words."
+            )
         each = dict(words) if isinstance(words, Mapping) else dict.fromkeys(words, 1.0)
         for word, strength in each.items():
             if not isinstance(strength, Real) or not np.isfinite(float(strength)):
-                raise ValueError(f"seeds: the strength of {word!r} is {strength!r}; use a number.")
+                raise ValueError(
+                    f"seeds: the strength of {word!r} is {reprlib.repr(strength)}; use a number."
+                )
         found[name] = {word: float(strength) for word, strength in each.items()}
     return found
 

@@ -926,3 +926,17 @@ def test_a_file_from_before_its_parameters_were_renamed_still_says_the_same(name
         assert model.pseudo == "pa"
     else:
         assert (model if name == "parts" else model.parts_).direction_C == 0.5
+
+
+OLD = Path(__file__).parent / "old_models"
+
+
+@pytest.mark.parametrize("name", estimators.__all__)
+def test_a_model_of_every_class_that_0_1_0_wrote_still_says_the_same(name):
+    """The files are those of `old_models/write.py`; a new class needs one as well."""
+    with np.load(OLD / "said-0.1.0.npz") as said:
+        X, expected = said["X"], said[name]
+    model = load(OLD / f"{name}-0.1.0.model")
+    scored = hasattr(model, "decision_function")
+    found = model.decision_function(X) if scored else model.transform(X)
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-12)

@@ -371,6 +371,28 @@ def test_nasty_text_stays_text(page):
     assert page("document.querySelector('.bars .cut').textContent").endswith(NASTY)
 
 
+def test_what_gets_into_the_page_all_the_same_may_not_run_or_fetch(page):
+    """The policy is the second wall: were a text taken for markup, nothing would come of it."""
+    page.open(nasty_payload())
+    page.driver.execute_script(
+        """
+        window.ran = [];
+        const script = document.createElement('script');
+        script.textContent = 'window.ran.push("script")';
+        const handler = document.createElement('p');
+        handler.innerHTML = '<img src="data:image/png;base64,AA" onerror="window.ran.push(1)">';
+        const style = document.createElement('style');
+        style.textContent = 'body { outline: 7px solid red }';
+        document.body.append(script, handler, style);
+        """
+    )
+    page.driver.execute_async_script("setTimeout(arguments[0], 300)")
+    assert page("window.ran") == []
+    assert page("getComputedStyle(document.body).outlineWidth") != "7px"
+    said = " ".join(entry["message"] for entry in page.driver.get_log("browser"))
+    assert "Content Security Policy" in said
+
+
 def test_the_theme_can_be_changed(page):
     page.open(image_payload(), scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"

@@ -88,7 +88,7 @@ class Unit:
         said: dict[str, Any] = asdict(self)
         said["grid"] = {name: getattr(self.grid, name) for name in method.settings}
         said["source"] = method.source
-        return hashlib.sha1(json.dumps(said).encode()).hexdigest()[:12]
+        return hashlib.sha1(json.dumps(said).encode(), usedforsecurity=False).hexdigest()[:12]
 
     @property
     def weight(self) -> float:

@@ -19,9 +19,33 @@ from threading import RLock
 from typing import IO, Any
 
 from marginparts.files.atomic import check_destination, problems_with
+from marginparts.files.json_text import read_json
 
 #: What stands in a line: ``id``, ``kind``, ``when`` and what belongs to the kind.
 Event = dict[str, Any]
+
+#: What an event may hold, by kind of value; of these, all have an id and a kind.
+_TEXTS = ("id", "kind", "when", "sample", "into", "label", "of", "text", "note", "who", "tab")
+_LISTS = ("labels", "samples")
+_NUMBERS = ("labeled", "accuracy", "error", "row")
+
+
+def _is_event(found: Any) -> bool:
+    """Whether a line of a stranger can be taken for an event: everything in it is of its kind."""
+    if not isinstance(found, dict) or not {"id", "kind"} <= found.keys():
+        return False
+    lists = (found[name] for name in _LISTS if name in found)
+    numbers = (found[name] for name in _NUMBERS if found.get(name) is not None)
+    return (
+        all(_is_text(found[name]) for name in _TEXTS if name in found)
+        and all(isinstance(each, list) and all(map(_is_text, each)) for each in lists)
+        and all(isinstance(each, int | float) and abs(each) < 2**53 for each in numbers)
+    )
+
+
+def _is_text(value: Any) -> bool:
+    # half a character, as JSON may have it, can be written nowhere
+    return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def now() -> str:
@@ -110,14 +134,15 @@ class Journal:
         if not line.strip():
             return None
         try:
-            event = json.loads(line)
-            name, _ = str(event["id"]), str(event["kind"])
-        except (ValueError, RecursionError, KeyError, TypeError):
+            event = read_json(line)
+        except ValueError:
+            event = None
+        if not _is_event(event):
             self.damaged += 1
             return None
-        if name in self._ids:
+        if event["id"] in self._ids:
             return None
-        self._ids.add(name)
+        self._ids.add(event["id"])
         self.events.append(event)
         return dict(event)
 

@@ -69,7 +69,10 @@ _UPDATES = Value("map_iter", "int", 1, _MOST_UPDATES, optional=True)
 
 def _can_be_shown(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     """Whether the parts have what a report shows, which those of old files need not."""
-    shown = ("history_", "margin_names_", "margin_components_", "margin_codes_", "margin_kept_")
+    shown = (
+        "history_", "margin_names_", "margin_components_", "margin_codes_", "margin_kept_",
+        "n_iter_", "solver_",
+    )  # fmt: skip
     found = vars(fields["classifier"].parts_)
     return all(found.get(name) is not None for name in shown)
 
@@ -111,10 +114,42 @@ def _weights_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     return weights.shape == (sizes["d"],) and bool(np.all((weights >= 0) & (weights < _INF)))
 
 
+def _are_seeds(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether there are columns with finite strengths for each class that has seeds."""
+    seeds = fields.get("seeds")
+    return seeds is None or (
+        isinstance(seeds, dict)
+        and all(isinstance(words, dict | list | tuple) for words in seeds.values())
+        and all(
+            isinstance(strength, int | float) and -_HUGE < strength < _HUGE
+            for words in seeds.values()
+            if isinstance(words, dict)
+            for strength in words.values()
+        )
+    )
+
+
+def _seeds_can_be_shown(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether the seeds are columns, as the command's are."""
+    seeds = fields["classifier"].seeds or {}
+    return all(
+        isinstance(words, dict) and all(isinstance(k, int) and 0 <= k < sizes["d"] for k in words)
+        for words in seeds.values()
+    )
+
+
 _BACKEND = Value("backend", "str")
+
+_MISSING = Value("missing", "str", options=("nan", "zeros"), optional=True)
+
+#: Weights and costs: their squares must stay within range.
+_STRENGTHS: Table = tuple(
+    Value(name, "float", 0, _HUGE, optional=True) for name in ("strength", "exclusivity")
+)
 
 _PARTS: Table = (
     _BACKEND,
+    _MISSING,
     _UPDATES,
     Value("output", "str", options=("gram", "coefficients", "projection", "mixed")),
     Value("n_features_in_", "int", 1, letter="d"),
@@ -159,6 +194,11 @@ _CLASSIFIER: Table = (
     *_LABELED,
     Letter("p", _hyperplanes),
     _BACKEND,
+    _MISSING,
+    *_STRENGTHS,
+    Rule("seeds", _are_seeds),
+    Value("embedded", "int", 0, word=True, optional=True),
+    Value("normalize", "bool", word=True, optional=True),
     Value("map_iter", "int", 1, _MOST_UPDATES, optional=True, word=True),
     Value("map_iter_", "int", 1, _MOST_UPDATES, optional=True),
     Value("scoring", "str", options=tuple(SCORINGS), optional=True),
@@ -211,7 +251,10 @@ TABLES: dict[str, Table] = {
         *_LABELED, _BACKEND, _UPDATES,
         Value("n_components", "int", 1), Value("n_iter", "int", 1, _MOST_UPDATES),
         Value("batch_size", "int", 1), Value("memory", "int", 0),
-        Value("n_samples_seen_", "int", 0), Value("declared_", "bool", optional=True),
+        Value("n_samples_seen_", "int", 0), Value("declared_", "bool"),
+        Value("normalize", "bool", word=True, optional=True),
+        Value("lam", "float", 0, _HUGE), Value("C", "float", 0, _HUGE),
+        Value("half_life", "float", 0, optional=True),
         Part("stream_", ("Stream",), own="r"),
     ),
     "Head": (
@@ -245,10 +288,10 @@ TABLES: dict[str, Table] = {
         Field("XS", ("2c", "d"), least=0),
     ),
     "Rows": (
-        Field("X", ("m", "d"), least=0), Field("codes", None, "i", least=-1),
+        Field("X", ("m", "d"), least=0, most=_HUGE), Field("codes", None, "i", least=-1),
         Rule("codes", _codes_fit), Field("duals", ("m", "c"), least=0),
         Field("weights", ("m",), least=0, most=1), Field("lots", ("m",), least=0, most=1),
-        Field("sample_weight", ("m",), least=0),
+        Field("sample_weight", ("m",), least=0, most=_HUGE),
     ),
     "Stream": (
         Field("V", ("d", "r"), least=0, most=_ONE, optional=True),
@@ -295,14 +338,14 @@ TABLES: dict[str, Table] = {
         Items("rated", Part("rated", ("Rated",))), Value("doubt", "str", optional=True),
         Items("shares", Value("shares", "float", nan=True), ("r", 0)),
         Value("seconds", "float", 0), Value("stopped", "bool"),
-        Value("prior", "str", optional=True), Value("carried", "int", 0, optional=True),
-        Value("n_fixed", "int", 0, optional=True),
+        Value("prior", "str", optional=True), Value("carried", "int", 0), Value("n_fixed", "int", 0),
         Items("stability", Value("stability", "float", 0, _ONE), ("r", 0), optional=True),
     ),
     "Model": (
         Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV"), own="d"),
         Letter("d", _without_vectors),
         Rule("classifier", _can_be_shown, "has no history or no margin components"),
+        Rule("classifier", _seeds_can_be_shown, "has seeds that are no columns"),
         Items("class_names", Value("class_names", "str"), "c"),
         Part("preparation", ("TextPreparation", "MatrixPreparation")),
         Part("layout", ("Layout",)), Part("card", ("Card",)),

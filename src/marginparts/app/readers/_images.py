@@ -20,6 +20,9 @@ _UNLABELED = {"unlabeled", "unlabelled"}
 #: Neither side of an image is larger than this many pixels.
 _LARGEST_SIDE = 64
 
+#: Pixels of an image as it is stored: a small file may say that it has billions.
+_MOST_PIXELS = 2**26
+
 #: So many images, spread over the folder, tell whether they are dark on bright.
 _LOOKED_AT = 50
 
@@ -111,6 +114,10 @@ def _decode(file: Path) -> Any:
     with problems_with(file, "read"):
         content = io.BytesIO(file.read_bytes())
     with library_reads(file, "image"), library.open(content) as stored:
+        if stored.width * stored.height > _MOST_PIXELS:
+            raise FileProblemError(
+                f"{file} has {stored.width} x {stored.height} pixels; make it smaller."
+            )
         image = turning.exif_transpose(stored)
         if image.mode.startswith("I"):
             # 16 bits a pixel, which Pillow would clip and not scale

@@ -1,6 +1,8 @@
 """A file of seed words: a table with the columns class, word, maybe strength; JSON or YAML."""
 
 import json
+import reprlib
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +10,14 @@ from marginparts.app.readers._labels import label_of
 from marginparts.app.readers._table_files import DelimitedFile
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import check_column
+from marginparts.files.json_text import read_json
 from marginparts.files.streams import opened_text, optional_library
 
 #: The words of each class, with their strengths.
 SeedWords = dict[str, dict[str, float]]
+
+#: Characters of a file: more than people write; YAML takes ten seconds for a megabyte.
+_LONGEST = 2**18
 
 
 def read_seeds(path: Path, encoding: str = "utf-8") -> SeedWords:
@@ -44,25 +50,35 @@ def read_seeds(path: Path, encoding: str = "utf-8") -> SeedWords:
 
 
 def _of_json(path: Path, encoding: str) -> SeedWords:
-    with opened_text(path, encoding) as file:
-        try:
-            given = json.load(file)
-        except json.JSONDecodeError as error:
-            raise FileProblemError(f"{path} is no JSON: see its line {error.lineno}.") from error
+    text = _text(path, encoding)
+    try:
+        given = read_json(text.encode())
+    except json.JSONDecodeError as error:
+        raise FileProblemError(f"{path} is no JSON: see its line {error.lineno}.") from error
+    except ValueError as error:
+        raise FileProblemError(f"{path} is no list of words for each class.") from error
     return _strengths(given, path)
 
 
 def _of_yaml(path: Path, encoding: str) -> SeedWords:
     yaml = optional_library("yaml", "yaml", path)
-    with opened_text(path, encoding) as file:
-        try:
-            # every word as it is written: this loader knows no numbers, and "no" is no False
-            given = yaml.load(file, Loader=yaml.BaseLoader)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = "" if mark is None else f": see its line {mark.line + 1}"
-            raise FileProblemError(f"{path} is no YAML{where}.") from error
+    text = _text(path, encoding)
+    try:
+        # every word as it is written: this loader knows no numbers, and "no" is no False
+        given = yaml.load(text, Loader=yaml.BaseLoader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f": see its line {mark.line + 1}"
+        raise FileProblemError(f"{path} is no YAML{where}.") from error
     return _strengths(given, path)
+
+
+def _text(path: Path, encoding: str) -> str:
+    with opened_text(path, encoding) as file:
+        text = file.read(_LONGEST + 1)
+    if len(text) > _LONGEST:
+        raise FileProblemError(f"{path} is too long for a file of seeds; give fewer words.")
+    return text
 
 
 def _strengths(given: Any, path: Path) -> SeedWords:
@@ -72,12 +88,25 @@ def _strengths(given: Any, path: Path) -> SeedWords:
         raise FileProblemError(f"{path} must have a list of words for each class.")
     for name, words in words_of.items():
         pairs = words.items() if isinstance(words, dict) else ((word, None) for word in words)
-        found[name] = {str(word): _number(strength, path) for word, strength in pairs}
+        found[str(name)] = {_word(word, path): _number(value, path) for word, value in pairs}
     return found
 
 
+def _word(word: object, path: Path) -> str:
+    # a list within the list may hold itself, or be many times the size of the file
+    if not isinstance(word, str | int | float):
+        raise FileProblemError(f"{path} must have a list of words for each class.")
+    return str(word)
+
+
 def _number(strength: object, path: Path) -> float:
+    if strength is None:
+        return 1.0
     try:
-        return 1.0 if strength is None else float(str(strength))
-    except ValueError:
-        raise FileProblemError(f"{path} has the strength {strength!r}; use a number.") from None
+        number = float(str(strength) if isinstance(strength, str | int | float) else "")
+        if not isfinite(number):
+            raise ValueError
+    except (ValueError, OverflowError):
+        shown = reprlib.repr(strength)
+        raise FileProblemError(f"{path} has the strength {shown}; use a number.") from None
+    return number

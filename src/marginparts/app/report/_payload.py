@@ -105,7 +105,7 @@ def _parts(
 ) -> list[dict[str, Any]]:
     weights = part_weights(model.classifier) if weigh else None
     if weigh and model.layout.image_shape is None:
-        components = distinctive(components, shares)
+        components = distinctive(components, shares or None)
     place = {c: k for k, c in enumerate(model.display_order)}
     found = []
     for k in range(components.shape[0]):

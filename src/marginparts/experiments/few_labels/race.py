@@ -133,7 +133,8 @@ class RaceUnit:
     def key(self) -> str:
         """Its name, and a digest of the settings that the method may choose from."""
         said = json.dumps([*options_of(self.method)], sort_keys=True)
-        return f"{self.name} {hashlib.sha1(said.encode()).hexdigest()[:6]}"
+        short = hashlib.sha1(said.encode(), usedforsecurity=False).hexdigest()[:6]
+        return f"{self.name} {short}"
 
     @property
     def weight(self) -> float:
