@@ -7,8 +7,16 @@ from typing import Annotated
 
 import typer
 
-from marginparts.commands._console import option, refuse
+from marginparts.commands._console import examples, option, refuse
 from marginparts.commands.data import DataDir
+
+EPILOG = examples(
+    "reproduce all --quick",
+    "reproduce table2 --data news --minutes 50",
+    "reproduce fig3 --show",
+    "reproduce table2 --method sklearn.decomposition:TruncatedSVD",
+    "reproduce few-labels --data usps --only '*/5/0/*'",
+)
 
 
 class Target(StrEnum):
@@ -85,12 +93,6 @@ def reproduce(
     """Reproduce the paper's tables and figures from the real data.
 
     Results are kept as they come: a run that was stopped or killed goes on where it was.
-
-    Examples: marginparts reproduce all --quick;
-    marginparts reproduce table2 --data news --minutes 50;
-    marginparts reproduce fig3 --show;
-    marginparts reproduce table2 --method sklearn.decomposition:TruncatedSVD;
-    marginparts reproduce few-labels --data usps --only '*/5/0/*'
     """
     from marginparts.commands._reproduce_output import CannotError, present
     from marginparts.commands._reproduce_work import check, compute
