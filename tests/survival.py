@@ -25,8 +25,8 @@ FROM_FIRST_LOOK, FROM_START = 0.5, 3.0
 
 def data(n=1500, d=1000, dense=False):
     rng = np.random.default_rng(0)
-    X = sp.random_array((n, d), density=0.02, format="csr", rng=rng)
-    S = sp.random_array((n, 6), density=0.05, format="csr", rng=rng)
+    X = sp.random_array((n, d), density=0.02, format="csr", random_state=rng)
+    S = sp.random_array((n, 6), density=0.05, format="csr", random_state=rng)
     return (X.toarray() if dense else X), S
 
 

@@ -118,7 +118,7 @@ def test_iterations_allocate_no_further_factors(solver):
     """After the first few, updates are written over what is no longer needed."""
     n, d, r = 24_000, 32_000, 16  # as many columns as a kernel has that others need as well
     X = sp.random_array((n, d), density=0.0002, format="csr", dtype=np.float32,
-                        rng=np.random.default_rng(0))  # fmt: skip
+                        random_state=np.random.default_rng(0))  # fmt: skip
     grown = []
 
     def measure(progress):

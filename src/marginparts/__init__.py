@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from marginparts.solve.prior import carried_parts
     from marginparts.solve.start import class_start
     from marginparts.topics import TopicView, topic_view
+    from marginparts.versions import show_versions
 
 #: The module each public name lives in.
 _HOME = {
@@ -90,6 +91,7 @@ _HOME = {
     "plot_stability": "plots",
     "save": "app.model_file",
     "seed_columns": "seeds",
+    "show_versions": "versions",
     "top_words": "plots",
     "topic_view": "topics",
 }
@@ -135,6 +137,7 @@ __all__ = [
     "plot_stability",
     "save",
     "seed_columns",
+    "show_versions",
     "top_words",
     "topic_view",
 ]

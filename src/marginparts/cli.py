@@ -8,12 +8,11 @@ from typing import Annotated
 
 import typer
 
-from marginparts._version import __version__
 from marginparts.commands import data, demo, edit, fit, label, ranks, reproduce, show, suggest, use
-from marginparts.commands._console import close_output
+from marginparts.commands._console import Commands, close_output
 from marginparts.files.atomic import leave
 
-app = typer.Typer(
+app = Commands(
     name="marginparts",
     help="Semi-supervised nonnegative matrix factorization: parts that keep the margin.",
     no_args_is_help=True,
@@ -30,14 +29,19 @@ app.command(rich_help_panel=OWN, epilog=show.TOPICS_EPILOG)(show.topics)
 app.command("next", rich_help_panel=OWN, epilog=suggest.EPILOG)(suggest.suggest_next)
 app.command(rich_help_panel=OWN, epilog=show.REPORT_EPILOG)(show.report)
 app.command(rich_help_panel=OWN, epilog=edit.EPILOG)(edit.edit)
-app.command(rich_help_panel=PAPER)(demo.demo)
-app.command(rich_help_panel=PAPER)(reproduce.reproduce)
+app.command(rich_help_panel=PAPER, epilog=demo.EPILOG)(demo.demo)
+app.command(rich_help_panel=PAPER, epilog=reproduce.EPILOG)(reproduce.reproduce)
 app.add_typer(data.app, name="data", rich_help_panel=PAPER)
+
+
+_VERSION = "Show the version, and the versions of what matters."
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"marginparts {__version__}")
+        from marginparts.versions import show_versions
+
+        show_versions()
         raise typer.Exit()
 
 
@@ -45,7 +49,7 @@ def _show_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help=_VERSION),
     ] = False,
 ) -> None:
     """Semi-supervised nonnegative matrix factorization: parts that keep the margin."""

@@ -524,7 +524,7 @@ def test_svmlight(tmp_path, name):
 def test_svmlight_as_scikit_learn_writes_it(tmp_path):
     from sklearn.datasets import dump_svmlight_file
 
-    X = sp.random_array((40, 9), density=0.3, rng=np.random.default_rng(0), format="csr")
+    X = sp.random_array((40, 9), density=0.3, random_state=np.random.default_rng(0), format="csr")
     for zero_based in (True, False):
         y = np.arange(40) % 3
         dump_svmlight_file(X, y, str(tmp_path / "t.svm"), zero_based=zero_based)

@@ -260,7 +260,8 @@ import numpy as np, scipy.sparse as sp
 from marginparts.backends import get_backend
 rng = np.random.default_rng(0)
 kernels = get_backend("numba")
-X = kernels.prepare(sp.random_array((500, 80), density=0.2, rng=rng, dtype="f4", format="csr"))
+X = sp.random_array((500, 80), density=0.2, random_state=rng, dtype="f4", format="csr")
+X = kernels.prepare(X)
 A, B = (rng.random((m, 8), dtype=np.float32) + np.float32(0.1) for m in (500, 80))
 sums = kernels.column_sums(B)
 for result in (

@@ -281,7 +281,9 @@ def test_a_small_problem_stays_on_the_cpu():
 @pytest.mark.parametrize("r", [48, 96, 200])
 def test_real_sizes_on_the_hardware(r):
     rng = np.random.default_rng(0)
-    X = sp.random_array((2000, 3000), density=0.02, rng=rng, format="csr", dtype=np.float32)
+    X = sp.random_array(
+        (2000, 3000), density=0.02, random_state=rng, format="csr", dtype=np.float32
+    )
     ours = nmf_alpha(X, r, backend="torch", solver="mu", max_iter=50, tol=0, random_state=0)
     cpu = nmf_alpha(X, r, backend="numba", solver="mu", max_iter=50, tol=0, random_state=0)
     assert_allclose(ours.losses, cpu.losses, rtol=1e-4)
@@ -294,7 +296,7 @@ def test_real_sizes_on_the_hardware(r):
 @pytest.mark.parametrize("solver", ["mu", "mue"])
 def test_replayed_updates_give_the_bits_of_plain_ones(monkeypatch, solver):
     rng = np.random.default_rng(0)
-    X = sp.random_array((300, 400), density=0.05, rng=rng, format="csr", dtype=np.float32)
+    X = sp.random_array((300, 400), density=0.05, random_state=rng, format="csr", dtype=np.float32)
     y = np.where(np.arange(300) < 60, np.arange(300) % 3, -1)
     S = margin_directions(X, y)
     options = {"S": S, "lam": 1.0, "solver": solver, "max_iter": 60, "tol": 0, "random_state": 0}

@@ -34,8 +34,8 @@ from survival import CASES, campaign
 
 RNG = np.random.default_rng(0)
 DENSE = RNG.random((30, 20))
-SPARSE = sp.random_array((30, 20), density=0.3, format="csr", rng=RNG)
-S = sp.random_array((30, 4), density=0.3, format="csr", rng=RNG)
+SPARSE = sp.random_array((30, 20), density=0.3, format="csr", random_state=RNG)
+S = sp.random_array((30, 4), density=0.3, format="csr", random_state=RNG)
 Y = np.where(np.arange(30) < 18, np.arange(30) % 2, -1)
 COUNTS = RNG.poisson(1 + 3 * (np.arange(20) % 2 == (np.arange(30) % 2)[:, None])).astype(float)
 

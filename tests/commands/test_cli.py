@@ -1,12 +1,15 @@
 """The command, on data small enough for a test."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy
 import pytest
 from typer.testing import CliRunner
 
-from marginparts import __version__, datasets
+from marginparts import __version__, datasets, versions
 from marginparts.app import demo
 from marginparts.cli import app
 
@@ -32,8 +35,26 @@ def run(*arguments):
     return CliRunner().invoke(app, arguments, env={"COLUMNS": "80"})
 
 
-def test_version():
-    assert run("--version").output == f"marginparts {__version__}\n"
+def test_version_comes_first_and_then_those_of_what_matters(monkeypatch):
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "3")
+    first, *others = run("--version").output.splitlines()
+    assert first == f"marginparts {__version__}"
+    told = dict(line.split(" ", 1) for line in others)
+    assert told["numpy"] == numpy.__version__
+    assert told["threads"].startswith("3 of ")
+    assert {"Python", "scipy", "scikit-learn", "numba", "torch", "dask"} <= set(told)
+
+
+def test_versions_are_told_without_an_import_of_the_libraries():
+    code = "import sys; from marginparts import show_versions; show_versions();"
+    code += "print({'numpy', 'numba', 'torch', 'dask'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_a_library_that_is_absent_is_said_to_be(monkeypatch):
+    monkeypatch.setattr(versions, "OPTIONAL", ("no-such-library",))
+    assert "no-such-library not installed\n" in run("--version").output
 
 
 def test_help_names_the_commands():

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -970,14 +971,31 @@ def test_a_closed_pipe_is_no_error(fitted):
         assert "Traceback" not in running.stderr.read()
 
 
-@pytest.mark.parametrize("command", ["", "fit", "predict", "transform", "topics", "next", "report"])
+COMMANDS = (
+    "fit", "label", "ranks", "predict", "transform", "topics", "next", "report", "demo",
+    "reproduce", "data list", "data fetch", "data path", "data example",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["", "data", *COMMANDS])
 def test_help_has_examples_and_fits_a_terminal(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    said = run(*([command] if command else []), "--help").stdout
+    said = run(*command.split(), "--help").stdout
     assert max(map(len, said.splitlines())) <= 80
-    if command:
-        assert f"marginparts {command} " in said
+    if command in COMMANDS and command not in ("data list", "data fetch", "data path"):
+        assert f"marginparts {command}" in said
         assert "Examples" in said
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_paragraphs_of_the_help_fill_their_lines(command, monkeypatch):
+    """No line ends early: the first word of the next would not have fitted."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(*command.split(), "--help").stdout.splitlines()
+    body = [line.strip() for line in lines[3 : next(k for k, x in enumerate(lines) if "╭" in x)]]
+    for line, after in pairwise(body):
+        if line and after:
+            assert len(f"{line} {after.split()[0]}") > 78, line
 
 
 def test_the_shell_can_complete_columns(fitted):

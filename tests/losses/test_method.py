@@ -338,7 +338,7 @@ def digest(*arrays):
     return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
 
 rng = np.random.default_rng(0)
-X = sp.random_array((3000, 400), density=0.03, rng=rng, format="csr")
+X = sp.random_array((3000, 400), density=0.03, random_state=rng, format="csr")
 y = np.where(np.arange(3000) < 1500, rng.integers(0, 2, 3000), -1)
 S = margin_directions(X, y, random_state=0)
 out = {"margin_directions": digest(S.data, S.indices)}

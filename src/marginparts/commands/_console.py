@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import sys
 import warnings
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -26,6 +27,30 @@ from marginparts.files.atomic import FileProblemError
 if TYPE_CHECKING:
     from marginparts.app.model import Model
     from marginparts.app.readers import Batch, SampleSource
+
+
+class Commands(typer.Typer):
+    """Commands whose help is their docstring, as paragraphs that flow to the terminal's width."""
+
+    def command(self, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
+        """Return what makes a command of a function."""
+
+        def decorate(function: Callable[..., Any]) -> Any:
+            told = flowing(inspect.getdoc(function) or "")
+            return super(Commands, self).command(name, help=told, **more)(function)
+
+        return decorate
+
+
+def flowing(text: str) -> str:
+    r"""Return paragraphs without the line breaks inside them.
+
+    Examples
+    --------
+    >>> flowing("One\ntwo.\n\nThree.")
+    'One two.\n\nThree.'
+    """
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def option(flag: str, metavar: str | None, text: str, **more: Any) -> Any:

@@ -86,8 +86,11 @@ def _store(found: Results) -> Store:
 @problems_of_a_run()
 def run_race(
     found: Results, choice: RaceChoice, jobs: int | None, deadline: float | None, quiet: bool
-) -> None:
-    """Run the units that have no record and whose data is here; say what was not run."""
+) -> bool:
+    """Run the units that have no record and whose data is here; say what was not run.
+
+    Returns whether all of the data is here.
+    """
     store = _store(found)
     done = store.units()
     units = [unit for unit in choice.units(found) if unit.key not in done]
@@ -107,6 +110,7 @@ def run_race(
     late = [f"The time is up with {left} units left; the same command goes on."] if left else []
     for sentence in (*filter(None, missing.values()), *map(str, outcome.failures), *late):
         typer.echo(sentence, err=True)
+    return not any(missing.values())
 
 
 def show_race(found: Results, choice: RaceChoice, page: Path | None) -> None:

@@ -43,12 +43,19 @@ def compute(
     jobs: int | None,
     deadline: float | None,
     quiet: bool,
-) -> None:
-    """Run what is missing."""
+) -> bool:
+    """Run what is missing, and return whether all of its data is here."""
     if target == "fig2":
         _compute_bases(found, data)
-        return
-    studies = _to_run(found, target, data)
+        return True
+    wanted = _wanted(found, target, data)
+    studies = _to_run(found, wanted)
+    if not wanted and studies_of(target):
+        typer.echo(
+            f"The records of {target} in {found.place} are complete, so nothing was computed; "
+            "with another folder in --results it is.",
+            err=True,
+        )
     left, failures = 0, []
     with problems_of_a_run(), bars(quiet=quiet, memory=600) as shown:
         total = sum(unit.weight for study in studies for unit in found.left(study))
@@ -69,6 +76,7 @@ def compute(
             "kept; the same command goes on.",
             err=True,
         )
+    return len(studies) == len(wanted)
 
 
 @contextmanager
@@ -87,14 +95,18 @@ def problems_of_a_run() -> Iterator[None]:
         refuse("Stopped. What was done is kept; the same command goes on.", 130)
 
 
-def _to_run(found: Results, target: str, data: Sequence[str] | None) -> list[Study]:
-    """Return the studies with work left whose data is at hand; say why others are not run."""
+def _wanted(found: Results, target: str, data: Sequence[str] | None) -> list[Study]:
+    """Return the studies with work left."""
     # few have the paper's third data set: it is run for those who name it
-    wanted = [
+    return [
         study
         for study in studies_of(target)
         if (study.data in data if data else study is not plan.AVIATION) and found.left(study)
     ]
+
+
+def _to_run(found: Results, wanted: Sequence[Study]) -> list[Study]:
+    """Return the studies whose data is at hand; say why others are not run."""
     missing = {study.data: found.missing_data(study) for study in wanted}
     for sentence in dict.fromkeys(filter(None, missing.values())):
         typer.echo(sentence, err=True)

@@ -7,11 +7,9 @@ import typer
 from rich.console import Console
 from rich.progress import DownloadColumn, TaskID
 
-from marginparts.commands._console import bars, option, refuse, sentences, table
+from marginparts.commands._console import Commands, bars, examples, option, refuse, sentences, table
 
-app = typer.Typer(
-    help="The paper's data sets: list, fetch, and where they are.", no_args_is_help=True
-)
+app = Commands(help="The paper's data sets: list, fetch, and where they are.", no_args_is_help=True)
 
 _FOLDER = "The folder of all data sets, else MARGINPARTS_DATA, else a cache folder."
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help=_FOLDER)]
@@ -71,7 +69,7 @@ def path(data_dir: DataDir = None) -> None:
     typer.echo(str(data_folder(data_dir)))
 
 
-@app.command()
+@app.command(epilog=examples("data example docs.csv"))
 def example(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A .csv, .tsv, .jsonl or .parquet file to write.")
@@ -82,8 +80,6 @@ def example(
 
     The docstrings of NumPy, SciPy and scikit-learn (column text), labeled with the subpackage
     they come from (column topic). It needs no download.
-
-    Example: marginparts data example docs.csv
     """
     from marginparts import datasets
     from marginparts.app.writers import open_table_writer

@@ -10,10 +10,20 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
-from marginparts.commands._console import AsJson, Quiet, bars, option, print_json, sentences
+from marginparts.commands._console import (
+    AsJson,
+    Quiet,
+    bars,
+    examples,
+    option,
+    print_json,
+    sentences,
+)
 from marginparts.files.atomic import check_destination, written_beside
 
 PAGE = Path("marginparts-demo.html")
+
+EPILOG = examples("demo", "demo --out page.html")
 
 
 def demo(

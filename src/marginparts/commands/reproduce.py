@@ -7,8 +7,16 @@ from typing import Annotated
 
 import typer
 
-from marginparts.commands._console import option, refuse
+from marginparts.commands._console import examples, option, refuse
 from marginparts.commands.data import DataDir
+
+EPILOG = examples(
+    "reproduce all --quick",
+    "reproduce table2 --data news --minutes 50",
+    "reproduce fig3 --show",
+    "reproduce table2 --method sklearn.decomposition:TruncatedSVD",
+    "reproduce few-labels --data usps --only '*/5/0/*'",
+)
 
 
 class Target(StrEnum):
@@ -84,13 +92,9 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables and figures from the real data.
 
-    Results are kept as they come: a run that was stopped or killed goes on where it was.
-
-    Examples: marginparts reproduce all --quick;
-    marginparts reproduce table2 --data news --minutes 50;
-    marginparts reproduce fig3 --show;
-    marginparts reproduce table2 --method sklearn.decomposition:TruncatedSVD;
-    marginparts reproduce few-labels --data usps --only '*/5/0/*'
+    Results are kept as they come: a run that was stopped or killed goes on where it was, and what
+    has a record is not computed again. Where data is missing, the records at hand are shown, and
+    the exit code is 1.
     """
     from marginparts.commands._reproduce_output import CannotError, present
     from marginparts.commands._reproduce_work import check, compute
@@ -103,24 +107,22 @@ def reproduce(
 
         choice = RaceChoice(target, data, only)
         try:
-            if not show:
-                run_race(found, choice, jobs, deadline, quiet)
+            whole = show or run_race(found, choice, jobs, deadline, quiet)
             show_race(found, choice, page)
         except CannotError as error:
             refuse(str(error), 1)
-        return
+        raise typer.Exit(0 if whole else 1)
     if only:
         refuse("--only is for few-labels; use --data.")
     targets = PAPER if target is Target.all else (target,)
     check(targets, data or (), method or (), backend)
-    complaints = []
+    whole = True
     for each in targets:
         try:
-            if not show:
-                compute(found, each, data, jobs, deadline, quiet)
+            whole &= show or compute(found, each, data, jobs, deadline, quiet)
             present(found, each, data, page)
         except CannotError as error:  # the other tables and figures can still be made
             typer.echo(str(error), err=True)
-            complaints.append(error)
-    if complaints:
+            whole = False
+    if not whole:
         raise typer.Exit(1)

@@ -21,6 +21,10 @@ _KINDS = {
 
 #: What to say of a value that is not there.
 MISSING_IF = "; where values are missing, fit with --missing nan"
+SIGNED_IF = (
+    "; vectors of an encoder may have signs: fit a file of texts or counts, and give them beside "
+    "it with --embeddings FILE"
+)
 
 
 def listed(names: Iterable[str], most: int = 10) -> str:
@@ -136,7 +140,8 @@ def check_entries(
         f"{path}, {place} {places[row]}, column {name_of(column)}: the entry is "
         f"{found:g}, and entries must be 0 or larger, and "
         f"{f'below {most:.0e}' if most <= found < np.inf else 'finite'}"
-        f"{MISSING_IF if gaps is False and np.isnan(found) else ''}."
+        f"{MISSING_IF if gaps is False and np.isnan(found) else ''}"
+        f"{SIGNED_IF if found < 0 else ''}."
     )
 
 

@@ -338,7 +338,8 @@ TABLES: dict[str, Table] = {
         Items("rated", Part("rated", ("Rated",))), Value("doubt", "str", optional=True),
         Items("shares", Value("shares", "float", nan=True), ("r", 0)),
         Value("seconds", "float", 0), Value("stopped", "bool"),
-        Value("prior", "str", optional=True), Value("carried", "int", 0), Value("n_fixed", "int", 0),
+        Value("prior", "str", optional=True), Value("carried", "int", 0),
+        Value("n_fixed", "int", 0),
         Items("stability", Value("stability", "float", 0, _ONE), ("r", 0), optional=True),
     ),
     "Model": (
