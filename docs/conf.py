@@ -33,7 +33,7 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "_templates", "api/*.txt"]
 templates_path = ["_templates"]
 default_role = "py:obj"  # a name in single backticks is a link where there is a page for it
-suppress_warnings = ["config.cache"]  # functions in the gallery's settings cannot be cached
+suppress_warnings = ["myst.header"]  # tables that commands write have their own headings
 
 # --- pages
 
@@ -60,6 +60,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/backreferences",
     "doc_module": ("marginparts",),
     "reference_url": {"marginparts": None},
+    "image_scrapers": ("matplotlib", "returned_figures.returned_figures"),
     "filename_pattern": r"/plot_",
     "within_subsection_order": "FileNameSortKey",
     "matplotlib_animations": False,
@@ -96,9 +97,7 @@ html_theme_options = {
 html_sidebars = {"index": [], "project/*": [], "which-method": []}
 
 # Formulas are drawn by a MathJax that lies on the site, so that they show without a network.
-_mathjax = importlib.util.find_spec("sphinx-mathjax-offline")
-assert _mathjax is not None and _mathjax.origin is not None
-MATHJAX = Path(_mathjax.origin).parent / "static" / "mathjax"
+MATHJAX = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
 mathjax_path = "mathjax/tex-chtml.js"
 
 

@@ -44,7 +44,9 @@ plt.show()
 # A text is a mixture of parts, so the same numbers say why it got its label.
 
 text = int(np.flatnonzero(truth == "scipy.signal")[3])
-share = model.parts_.transform(X[[text]])[0] * model.coef_[list(model.classes_).index("scipy.signal")]
+share = (
+    model.parts_.transform(X[[text]])[0] * model.coef_[list(model.classes_).index("scipy.signal")]
+)
 print(docs.names[rows[text]], "was called", model.predict(X[[text]])[0])
 for part in np.argsort(-np.abs(share))[:3]:
     print(f"{share[part]:+.2f}  {words.iloc[part]}")

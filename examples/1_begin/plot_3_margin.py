@@ -1,11 +1,11 @@
-"""
+r"""
 What the margin adds
 ====================
 
 Nonnegative matrix factorization keeps what most of the data has in common. What tells a four from
 a nine is a small thing, the stroke that closes the top, and may be lost. NMF-alpha takes the
 hyperplane of a linear classifier, which knows what tells them apart, and factorizes it along with
-the data. The weight :math:`\\lambda` says how much that counts.
+the data. The weight :math:`\lambda` says how much that counts.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,7 @@ rng = np.random.default_rng(0)
 known = rng.choice(len(X), 40, replace=False)
 y = np.full(len(X), -1)
 y[known] = truth[known]
-parts = NMFAlpha(16, lam=1.0, random_state=0).fit(X, y)
+parts = NMFAlpha(16, lam=1.0, tol=0, random_state=0).fit(X, y)
 figure = plot_path(parts, X, lams=[0, 1, 10], shape=(8, 8), n_parts=16)
 
 # %%
@@ -56,7 +56,9 @@ for draw in range(5):
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for axis, values, title in zip(axes, (kept, right), ("hyperplane kept", "right"), strict=True):
-    axis.errorbar(range(len(lams)), 100 * values.mean(0), 100 * values.std(0) / np.sqrt(5), marker="o")
+    axis.errorbar(
+        range(len(lams)), 100 * values.mean(0), 100 * values.std(0) / np.sqrt(5), marker="o"
+    )
     axis.set_xticks(range(len(lams)), lams)
     axis.set(xlabel="weight of the margin (0 is plain NMF)", ylabel="%", title=title)
 axes[1].axhline(100 * np.mean(raw), color="0.5", linestyle="--")

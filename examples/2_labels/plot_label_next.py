@@ -61,9 +61,13 @@ axes[0].set_xticks(numbers, numbers)
 axes[0].set(xlabel="labels", ylabel="right, % of the others")
 axes[0].legend(loc="lower right")
 shares = [
-    [np.mean(truth[chosen] == kind) for kind in kinds] for chosen in (asked[:20], np.arange(len(truth)))
+    [np.mean(truth[chosen] == kind) for kind in kinds]
+    for chosen in (asked[:20], np.arange(len(truth)))
 ]
-for shift, share, name, color in ((-0.2, shares[0], "the first 20 asked for", "C0"), (0.2, shares[1], "all texts", "0.6")):
+for shift, share, name, color in (
+    (-0.2, shares[0], "the first 20 asked for", "C0"),
+    (0.2, shares[1], "all texts", "0.6"),
+):
     axes[1].barh(np.arange(5) + shift, 100 * np.array(share), 0.38, label=name, color=color)
 axes[1].set_yticks(range(5), kinds)
 axes[1].invert_yaxis()

@@ -25,11 +25,14 @@ unseen = y == -1
 # Three ways to do the same, each with what cross-validation says of it and what is true: its
 # accuracy on the images whose labels it was not given.
 
-parts = NMFAlpha(8, max_iter=50, random_state=0)
+parts = NMFAlpha(8, max_iter=50, tol=0, random_state=0)
 ways = {
     "as it is": (make_pipeline(parts, LinearSVC()), 4),
     "LabeledOnly": (make_pipeline(parts, LabeledOnly(LinearSVC())), 4),
-    "LabeledOnly and\nLabeledKFold": (make_pipeline(parts, LabeledOnly(LinearSVC())), LabeledKFold(4)),
+    "LabeledOnly and\nLabeledKFold": (
+        make_pipeline(parts, LabeledOnly(LinearSVC())),
+        LabeledKFold(4),
+    ),
 }
 said, true = [], []
 for pipeline, folds in ways.values():
@@ -38,7 +41,10 @@ for pipeline, folds in ways.values():
 
 figure, axis = plt.subplots(figsize=(7, 3.8), layout="constrained")
 place = np.arange(3)
-for shift, values, name, color in ((-0.2, said, "cross-validation says", "C1"), (0.2, true, "true", "C0")):
+for shift, values, name, color in (
+    (-0.2, said, "cross-validation says", "C1"),
+    (0.2, true, "true", "C0"),
+):
     bars = axis.bar(place + shift, 100 * np.array(values), 0.38, label=name, color=color)
     axis.bar_label(bars, fmt="%.0f")
 axis.set_xticks(place, ways)
@@ -58,7 +64,7 @@ plt.show()
 
 grid = {"nmfalpha__n_components": [2, 4, 8, 16], "nmfalpha__lam": [0, 1, 10]}
 search = GridSearchCV(
-    make_pipeline(NMFAlpha(max_iter=50, random_state=0), LabeledOnly(LinearSVC())),
+    make_pipeline(NMFAlpha(max_iter=50, tol=0, random_state=0), LabeledOnly(LinearSVC())),
     grid,
     cv=LabeledKFold(4),
 ).fit(X, y)
@@ -68,7 +74,9 @@ figure, axis = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
 axis.imshow(table, cmap="Blues", aspect="auto")
 for (row, column), value in np.ndenumerate(table):
     dark = value > table.mean()
-    axis.text(column, row, f"{100 * value:.0f}", ha="center", va="center", color="w" if dark else "k")
+    axis.text(
+        column, row, f"{100 * value:.0f}", ha="center", va="center", color="w" if dark else "k"
+    )
 axis.set_xticks(range(4), grid["nmfalpha__n_components"])
 axis.set_yticks(range(3), grid["nmfalpha__lam"])
 axis.set(xlabel="parts", ylabel="lam", title="right of hidden labels, %")

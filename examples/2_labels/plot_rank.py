@@ -26,7 +26,7 @@ figure = plot_ranks(found)
 # until it does not. ``best`` is the smallest number within one standard error of the best.
 
 digits = load_digits_49()
-found = how_many_parts(digits.data, [2, 4, 8, 16, 24, 32, 48], random_state=0)
+found = how_many_parts(digits.data, [2, 4, 8, 12, 16, 32], random_state=0)
 print("fours and nines:", found.best)
 figure = plot_ranks(found)
 

@@ -39,12 +39,17 @@ model = NMFAlphaClassifier(16, seeds=columns, max_iter=50, random_state=0).fit(X
 predicted = model.predict(X.log1p())
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
-for axis, guess, title in ((axes[0], counted, "words counted"), (axes[1], predicted, "parts, from the same words")):
+for axis, guess, title in (
+    (axes[0], counted, "words counted"),
+    (axes[1], predicted, "parts, from the same words"),
+):
     names = [*classes, "no word"] if axis is axes[0] else classes
     table = np.array([[np.mean(guess[truth == a] == b) for b in names] for a in classes])
     axis.imshow(table, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (i, j), value in np.ndenumerate(table):
-        axis.text(j, i, f"{100 * value:.0f}", ha="center", va="center", color="w" if value > 0.5 else "k")
+        axis.text(
+            j, i, f"{100 * value:.0f}", ha="center", va="center", color="w" if value > 0.5 else "k"
+        )
     axis.set_xticks(range(len(names)), names, rotation=30, ha="right")
     axis.set(xlabel="said", title=f"{title}: {np.mean(guess == truth):.0%} right")
 axes[0].set_yticks(range(len(classes)), classes)

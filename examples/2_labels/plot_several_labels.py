@@ -31,7 +31,7 @@ truth[np.arange(1200)[:, None], digits.target[pairs]] = 1
 
 Y = truth[:800].copy()
 Y[150:] = -1
-model = NMFAlphaClassifier(48, random_state=0).fit(X[:800], Y)
+model = NMFAlphaClassifier(32, random_state=0).fit(X[:800], Y)
 predicted = model.predict(X[800:])
 svm = OneVsRestClassifier(LinearSVC()).fit(X[:150], truth[:150]).predict(X[800:])
 for name, guess in (("linear SVMs", svm), ("NMF-alpha", predicted)):
@@ -49,7 +49,9 @@ for axis, row in zip(axes.flat, chosen, strict=True):
     axis.imshow(images[800 + row], cmap="gray_r")
     axis.set_axis_off()
     found, there = predicted[row] == 1, truth[800 + row] == 1
-    said = [str(k) for k in np.flatnonzero(found)] + [f"({k})" for k in np.flatnonzero(there & ~found)]
+    said = [str(k) for k in np.flatnonzero(found)] + [
+        f"({k})" for k in np.flatnonzero(there & ~found)
+    ]
     axis.set_title(" ".join(said), color="C0" if good[row] else "C3", fontsize=12)
 plt.show()
 
@@ -57,7 +59,10 @@ plt.show()
 # Each label is a question of its own, and some are easier than others.
 
 figure, axis = plt.subplots(figsize=(7, 3.2), layout="constrained")
-for shift, guess, name, color in ((-0.2, svm, "linear SVMs", "0.6"), (0.2, predicted, "NMF-alpha", "C0")):
+for shift, guess, name, color in (
+    (-0.2, svm, "linear SVMs", "0.6"),
+    (0.2, predicted, "NMF-alpha", "C0"),
+):
     each = f1_score(truth[800:], guess, average=None)
     axis.bar(np.arange(10) + shift, each, 0.38, label=name, color=color)
 axis.set_xticks(range(10), digits.target_names)

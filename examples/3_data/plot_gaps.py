@@ -27,7 +27,7 @@ def gaps(share):
 
 def filled(holes):
     """Return what sixteen parts make of the gaps."""
-    parts = NMFAlpha(16, missing="nan", max_iter=300, tol=1e-5, random_state=0).fit(holes)
+    parts = NMFAlpha(16, missing="nan", max_iter=150, tol=0, random_state=0).fit(holes)
     return parts.fill(holes)
 
 
@@ -60,7 +60,9 @@ for share in shares:
     errors.append([np.abs(guess - images)[gone].mean() for guess in (means, filled(holes))])
 
 figure, axis = plt.subplots(figsize=(7, 3.8), layout="constrained")
-for values, name, style in zip(np.transpose(errors), ("mean of the pixel", "16 parts"), ("s:", "o-"), strict=True):
+for values, name, style in zip(
+    np.transpose(errors), ("mean of the pixel", "16 parts"), ("s:", "o-"), strict=True
+):
     axis.plot(100 * np.array(shares), values, style, label=name)
 axis.set(xlabel="pixels that are missing, %", ylabel="error of a missing pixel", ylim=(0, None))
 axis.legend()

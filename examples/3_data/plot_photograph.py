@@ -37,13 +37,13 @@ def tiles(kind, n):
 X = np.hstack([tiles(color, 64), tiles(across, 8), tiles(down, 8)])
 
 # %%
-# The strokes: some tiles of the sky, of the temple, and of the trees.
+# The strokes: some tiles of sky and water, of the temple, and of the trees.
 
 y = np.full((height, width), -1)
-names = ["sky", "temple", "trees"]
-y[6, 8:14] = y[14, 62:68] = 0
-y[22, 30:34] = y[33, 24:30] = y[41, 40:44] = 1
-y[38, 70:74] = y[44, 4:8] = y[27, 72:75] = 2
+names = ["sky and water", "temple", "trees"]
+y[6, 8:14] = y[14, 62:68] = y[34, 48:54] = 0
+y[11, 24:29] = y[25, 22:32] = y[33, 22:30] = y[36, 22:32] = y[41, 22:32] = y[41, 38:43] = 1
+y[26, 73:77] = y[38, 70:74] = y[44, 4:8] = y[44, 52:58] = y[48, 64:70] = 2
 print((y >= 0).sum(), "of", y.size, "tiles are marked")
 
 model = NMFAlphaClassifier(12, rehearse=False, max_iter=50, random_state=0).fit(X, y.ravel())

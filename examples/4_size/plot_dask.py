@@ -22,7 +22,7 @@ cluster = LocalCluster(
 )
 client = Client(cluster)
 rng = np.random.default_rng(0)
-counts = rng.poisson(rng.gamma(0.2, 1, (6000, 6)) @ rng.gamma(0.2, 1, (6, 200))).astype(np.float32)
+counts = rng.poisson(rng.gamma(0.2, 1, (6000, 6)) @ rng.gamma(0.2, 1, (6, 200))).astype(float)
 sizes = (2000, 1500, 1000, 800, 700)
 X = da.from_array(counts, chunks=(sizes, 200))
 y = np.full(6000, -1)
@@ -48,7 +48,9 @@ order = np.lexsort((-some.max(axis=1), some.argmax(axis=1)))
 axes[0].imshow(some[order].T, aspect="auto", cmap="viridis", interpolation="nearest")
 axes[0].set(xlabel="rows, in the order of their largest part", ylabel="part", title="codes")
 for run, style, name in ((here, "-", "one process"), (there, "o", "cluster")):
-    axes[1].plot([c.iteration for c in run.history_], [c.loss for c in run.history_], style, label=name)
+    axes[1].plot(
+        [c.iteration for c in run.history_], [c.loss for c in run.history_], style, label=name
+    )
 axes[1].set(xlabel="updates", ylabel="loss", title="the same fit")
 axes[1].legend()
 plt.show()

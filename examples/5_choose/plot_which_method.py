@@ -37,10 +37,15 @@ for axis, labels in zip(axes, ("5", "20"), strict=True):
     chosen = sorted(row for row in rows if row[2].endswith(f", {labels} a class"))
     gains, errors, names, best = zip(*chosen, strict=True)
     place = np.arange(len(chosen))
-    axis.barh(place, gains, xerr=errors, color=["C0" if g > 0 else "C3" for g in gains], ecolor="0.4")
-    axis.set_yticks(place, [f"{n.split(',')[0]}  ({b.split(',')[0]})" for n, b in zip(names, best, strict=True)])
+    axis.barh(
+        place, gains, xerr=errors, color=["C0" if g > 0 else "C3" for g in gains], ecolor="0.4"
+    )
+    axis.set_yticks(
+        place, [f"{n.split(',')[0]}  ({b.split(',')[0]})" for n, b in zip(names, best, strict=True)]
+    )
     axis.axvline(0, color="k", linewidth=0.8)
-    axis.set(title=f"{labels} labels a class", xlabel="points above the best rival (its name in brackets)")
+    axis.set_title(f"{labels} labels a class")
+figure.supxlabel("points above the best rival, whose name is in brackets")
 plt.show()
 
 # %%
@@ -51,7 +56,9 @@ entries = sorted(race["summary"]["entries"], key=lambda e: e["gain"])
 figure, axis = plt.subplots(figsize=(8, 5.5), layout="constrained")
 gains = [e["gain"] for e in entries]
 colors = ["C0" if e["title"].startswith("NMF-alpha") else "0.65" for e in entries]
-axis.barh(range(len(entries)), gains, xerr=[e["error"] for e in entries], color=colors, ecolor="0.4")
+axis.barh(
+    range(len(entries)), gains, xerr=[e["error"] for e in entries], color=colors, ecolor="0.4"
+)
 axis.set_yticks(range(len(entries)), [e["title"] for e in entries])
 axis.axvline(0, color="k", linewidth=0.8)
 axis.set_xlabel("points above a linear SVM on the same rows")
