@@ -17,7 +17,7 @@ from marginparts.datasets import load_digits_49
 
 rng = np.random.default_rng(0)
 counts = rng.poisson(rng.gamma(0.3, 4.0, (200, 6)) @ rng.gamma(0.3, 1.0, (6, 120)))
-found = how_many_parts(counts, range(2, 12), random_state=0)
+found = how_many_parts(counts, range(2, 11), folds=2, max_iter=100, random_state=0)
 print("the best number of parts:", found.best)
 figure = plot_ranks(found)
 
@@ -26,7 +26,7 @@ figure = plot_ranks(found)
 # until it does not. ``best`` is the smallest number within one standard error of the best.
 
 digits = load_digits_49()
-found = how_many_parts(digits.data, [2, 4, 8, 12, 16, 32], random_state=0)
+found = how_many_parts(digits.data, [2, 4, 8, 12, 16, 32], folds=2, max_iter=100, random_state=0)
 print("fours and nines:", found.best)
 figure = plot_ranks(found)
 
@@ -35,7 +35,7 @@ figure = plot_ranks(found)
 # lets numbers of parts and weights race over folds of the labels, and drops those that fall behind.
 
 y = np.where(np.arange(len(digits.target)) < 60, digits.target, -1)
-model = NMFAlphaCV([2, 4, 8, 16], pseudo=None, random_state=0).fit(digits.data, y)
+model = NMFAlphaCV([2, 4, 8], pseudo=None, max_iter=50, random_state=0).fit(digits.data, y)
 print(model.n_components_, "parts, lam", model.lam_)
 print(f"{model.honest_score_:.1%} of hidden labels, give or take {model.honest_score_error_:.1%}")
 figure = plot_choice(model)

@@ -47,7 +47,8 @@ axes[6, 0].set_ylabel("parts that\nspeak for it", fontsize=11)
 plt.show()
 
 # %%
-# And some of the images that it got wrong, those first of which it was surest.
+# And some of the images that it got wrong, those first of which it was surest. Few labels miss
+# whole ways to write a digit, and such errors come in groups.
 
 values = model.decision_function(X)
 wrong = np.flatnonzero(hidden & (predicted != truth))
