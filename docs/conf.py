@@ -32,6 +32,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_ext", "_templates", "api/*.txt"]
 templates_path = ["_templates"]
+smartquotes = False  # types such as "auto" are to be typed
+toc_object_entries_show_parents = "hide"
 default_role = "py:obj"  # a name in single backticks is a link where there is a page for it
 suppress_warnings = ["myst.header"]  # tables that commands write have their own headings
 
