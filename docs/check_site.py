@@ -70,7 +70,8 @@ def public_names() -> Iterator[tuple[str, object]]:
                 print(f"{name} is not here: {error}")
                 continue
             raise
-        for each in getattr(module, "__all__", ()):
+        own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == name]
+        for each in getattr(module, "__all__", [n for n in own if not n.startswith("_")]):
             if f"{name}.{each}" not in WITHOUT_PAGE:
                 yield f"{name}.{each}", getattr(module, each)
 

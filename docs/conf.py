@@ -138,6 +138,10 @@ def target(path):
         return None
     if name in PROJECT:
         return f"/project/{PROJECT[name]}.md"
+    if name == "examples":
+        return "/auto_examples/index.rst"
+    if name.startswith("examples/"):
+        return f"/auto_{name.removesuffix('.py')}.rst"
     if path.parent == HERE and path.suffix in (".md", ".rst"):
         return f"/{path.name}"
     return None

@@ -46,7 +46,7 @@ for draw in range(5):
     w = LinearSVC().fit(X[known], truth[known]).coef_[0]
     raw.append(LinearSVC().fit(X[known], truth[known]).score(X[hidden], truth[hidden]))
     for k, lam in enumerate(lams):
-        fit = NMFAlpha(4, lam=lam, random_state=draw).fit(X, y)
+        fit = NMFAlpha(4, lam=lam, max_iter=100, tol=0, random_state=draw).fit(X, y)
         basis = np.linalg.qr(fit.components_.T)[0]
         kept[draw, k] = np.sum((basis.T @ w) ** 2) / np.sum(w**2)
         codes = fit.transform(X)
