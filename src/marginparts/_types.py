@@ -66,7 +66,14 @@ class Operator(Matrix, Protocol):
 
 
 class Stop(Enum):
-    """Why a run ended. ``str(stop)`` is a sentence for people."""
+    """Why a run ended. ``str(stop)`` is a sentence for people.
+
+    Examples
+    --------
+    >>> from marginparts import Stop
+    >>> print(Stop.MAX_ITER)
+    The largest number of iterations was reached.
+    """
 
     CONVERGED = "The loss no longer falls by more than the tolerance."
     STATIONARY = "No entry of the factors can lower the loss by more than the tolerance."
@@ -99,6 +106,15 @@ class Progress(NamedTuple):
 
     While candidates are tried, ``stage`` is ``"choosing"``, ``iteration`` counts the trials done
     and ``max_iter`` those planned; the loss is that of the trial under way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import nmf_alpha
+    >>> def enough(progress):
+    ...     return progress.iteration >= 3
+    >>> nmf_alpha(np.eye(4) + 1, 2, callback=enough, random_state=0).stop.name
+    'CALLBACK'
     """
 
     iteration: int
@@ -210,6 +226,14 @@ class Result:
         The margin components ``S.T @ X``.
     beside : Result or None
         The factorization of columns that have either sign, where there are such beside others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import nmf_alpha
+    >>> result = nmf_alpha(np.eye(6) + 1, 2, max_iter=5, random_state=0)
+    >>> result.H.shape, result.V.shape, result.n_iter
+    ((6, 2), (6, 2), 5)
     """
 
     V: Array

@@ -66,6 +66,17 @@ class TopicView:
         The logarithm of a feature's rate in a part over its largest rate in another part, and the
         standard error.
     feature_names : tuple of d str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import NMFAlpha, topic_view
+    >>> X = np.kron(np.eye(2), np.full((5, 3), 9.0)) + 0.1
+    >>> view = topic_view(NMFAlpha(2, random_state=0).fit(X), X, feature_names=list("abcdef"))
+    >>> view.proportions.shape, view.words.shape
+    ((10, 2), (2, 6))
+    >>> sorted(word.word for word in view.distinctive(0)) in (list("abc"), list("def"))
+    True
     """
 
     proportions: Array

@@ -125,12 +125,15 @@ def test_news_on_a_cluster_is_news_in_memory(client, supervised):
 
 
 def test_float32_stays_float32(client):
-    X = sp.csr_array(data()[0]).astype(np.float32)
-    here, there = (
-        nmf_alpha(D, R, solver="mu", max_iter=4, random_state=0) for D in (X, on_cluster(X, [30]))
-    )
-    assert there.V.dtype == np.float32
-    assert_allclose(there.V, here.V, rtol=1e-4)
+    dense, y = data()
+    X = sp.csr_array(dense).astype(np.float32)
+    for S in (None, margin_directions(X, y)):
+        here, there = (
+            nmf_alpha(D, R, S=S, solver="mu", max_iter=4, random_state=0)
+            for D in (X, on_cluster(X, [30]))
+        )
+        assert there.V.dtype == np.float32
+        assert_allclose(there.V, here.V, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("solver", "calls"), [("mu", 1), ("mue", 2)])

@@ -79,6 +79,12 @@ def fetch(name: str, data_dir: Folder = None, progress: OnBytes | None = None) -
     -----
     MNIST and 20 Newsgroups are compared with known checksums of their content. None is known for
     Aviation: its compression has one, and the number of documents is checked.
+
+    Examples
+    --------
+    >>> from marginparts.datasets import fetch, load_paper_data
+    >>> fetch("mnist")  # doctest: +SKIP
+    >>> mnist = load_paper_data("mnist")  # doctest: +SKIP
     """
     entry = _catalog.entry_named(name)
     folder = _catalog.data_folder(data_dir) / entry.folder

@@ -39,6 +39,13 @@ class PaperData:
     class_names : (c,) array of str
     n_train, n_validation : int
         How many examples of the pool are for training and how many for validation.
+
+    Examples
+    --------
+    >>> from marginparts.datasets import load_paper_data
+    >>> news = load_paper_data("news")  # doctest: +SKIP
+    >>> news.kind, news.X_train.shape  # doctest: +SKIP
+    ('multiway', (11269, 53975))
     """
 
     name: str

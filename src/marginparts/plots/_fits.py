@@ -28,6 +28,14 @@ def plot_loss(estimator: Fitted) -> Figure:
     Returns
     -------
     Figure
+
+    Examples
+    --------
+    >>> from marginparts import NMFAlpha, plot_loss
+    >>> from marginparts.datasets import load_digits_49
+    >>> digits = load_digits_49()
+    >>> parts = NMFAlpha(4, tol=0, max_iter=10, random_state=0).fit(digits.data, digits.target)
+    >>> figure = plot_loss(parts)
     """
     parts = parts_in(estimator)
     checks = parts.history_
@@ -54,6 +62,13 @@ def plot_ranks(found: PartsChoice) -> Figure:
     -------
     Figure
         Bars are standard errors of the distance from the best; a ring marks what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import PartsChoice, plot_ranks
+    >>> tried = PartsChoice(np.array([1, 2, 4]), np.array([[3.0, 3.2], [1.0, 1.2], [0.9, 1.2]]))
+    >>> figure = plot_ranks(tried)
     """
     figure = new_figure(0.7 * WIDTH, 2.4)
     axis = figure.add_subplot()
@@ -82,6 +97,16 @@ def plot_choice(estimator: Fitted) -> Figure:
     Figure
         Lines join the best candidate for each lam, with its standard error; hollow points were
         dropped early; a ring marks what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import NMFAlphaClassifier, plot_choice
+    >>> from marginparts.datasets import load_digits_49
+    >>> digits = load_digits_49()
+    >>> y = np.where(np.arange(361) < 40, digits.target, -1)
+    >>> model = NMFAlphaClassifier(4, pseudo=None, max_iter=20, random_state=0)
+    >>> figure = plot_choice(model.fit(digits.data, y))
     """
     classifier = classifier_in(estimator)
     if classifier is None or not classifier.selection_:

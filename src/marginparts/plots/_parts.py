@@ -102,6 +102,15 @@ def plot_components(
     Returns
     -------
     Figure
+
+    Examples
+    --------
+    >>> from marginparts import NMFAlpha, plot_components
+    >>> from marginparts.datasets import load_digits_49
+    >>> digits = load_digits_49()
+    >>> parts = NMFAlpha(4, tol=0, max_iter=10, random_state=0).fit(digits.data, digits.target)
+    >>> figure = plot_components(parts, shape=(8, 8))
+    >>> figure.savefig("parts.png")  # doctest: +SKIP
     """
     components = np.asarray(parts_in(estimator).components_)
     if shape is None and isinstance(estimator, Model):
@@ -144,6 +153,13 @@ def plot_stability(consensus: NMFAlphaConsensus) -> Figure:
     -------
     Figure
         A bar for the stability of each part, and a dot for its cosine with its match in each run.
+
+    Examples
+    --------
+    >>> from marginparts import NMFAlpha, NMFAlphaConsensus, plot_stability
+    >>> from marginparts.datasets import load_digits_49
+    >>> consensus = NMFAlphaConsensus(NMFAlpha(4), n_runs=3, random_state=0)
+    >>> figure = plot_stability(consensus.fit(load_digits_49().data))
     """
     check_is_fitted(consensus)
     order = np.argsort(-consensus.stability_, kind="stable")

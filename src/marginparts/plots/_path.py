@@ -51,6 +51,14 @@ def plot_path(
     Returns
     -------
     Figure
+
+    Examples
+    --------
+    >>> from marginparts import NMFAlpha, plot_path
+    >>> from marginparts.datasets import load_digits_49
+    >>> digits = load_digits_49()
+    >>> parts = NMFAlpha(4, tol=0, max_iter=10, random_state=0).fit(digits.data, digits.target)
+    >>> figure = plot_path(parts, digits.data, lams=[0, 10], shape=(8, 8))
     """
     steps: list[PathStep] = []
     if X is not None:

@@ -40,6 +40,14 @@ class PartsChoice:
     losses : (m, groups) array
         The divergence of a hidden entry from its prediction, on average over each of several
         groups of hidden entries, which are the same for all numbers of parts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import PartsChoice
+    >>> tried = PartsChoice(np.array([1, 2, 4]), np.array([[3.0, 3.2], [1.0, 1.2], [0.9, 1.2]]))
+    >>> tried.least, tried.best
+    (4, 2)
     """
 
     ranks: Array

@@ -108,6 +108,19 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     FileProblemError
         There is no such file, or it is not a model, damaged, altered, or from a newer version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from marginparts import NMFAlpha, load, save
+    >>> X = np.eye(6) + 1
+    >>> parts = NMFAlpha(2, tol=0, max_iter=5, random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(parts, f"{folder}/parts.model")
+    ...     again = load(f"{folder}/parts.model")
+    >>> np.array_equal(again.transform(X), parts.transform(X))
+    True
     """
     with problems_with(path, "read"):
         if Path(path).is_dir():

@@ -269,7 +269,8 @@ class DaskBackend(Backend):
     def column_sums(self, A: Factor) -> Any:
         """Return the sums over rows in float64."""
         if isinstance(A, RemoteFactor):
-            sums = np.zeros(self.inner.factor(np.zeros((1, self.r))).shape[1])
+            like = np.zeros((1, self.r), self.caller.spec.dtype)  # how wide a row is depends on it
+            sums = np.zeros(self.inner.factor(like).shape[1])
             sums[: self.r] = A.ask("sums")
             return sums
         return self.inner.column_sums(_array(A))
