@@ -20,6 +20,7 @@ from marginparts.directions import DualSource
 from marginparts.estimators._base import CarriesPrior, PartlyLabeledClassifier
 from marginparts.estimators._fitting import Fitted, fit_classifier
 from marginparts.estimators._inputs import check_data
+from marginparts.estimators._notebook import ShowsParts
 from marginparts.labels import ClassWeight
 from marginparts.recipe import blocks_of
 from marginparts.rows.base import Elsewhere
@@ -55,7 +56,11 @@ def _is_calibrated(estimator: NMFAlphaClassifier) -> bool:
 
 
 class NMFAlphaClassifier(
-    CarriesPrior, ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier
+    CarriesPrior,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    PartlyLabeledClassifier,
+    ShowsParts,
 ):
     """Learn parts from all samples and the margin of the labeled ones, and classify by them.
 

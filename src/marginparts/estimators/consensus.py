@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     MetaEstimatorMixin,
     TransformerMixin,
@@ -20,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import Array, Samples, Seed, Targets
 from marginparts.directions import Directions
+from marginparts.estimators._notebook import ShowsParts
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.matching import match_parts, matched_runs, median_parts
 from marginparts.rows.base import Elsewhere
@@ -30,7 +30,7 @@ _BACKGROUND = 0.01
 
 
 class NMFAlphaConsensus(
-    ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, ShowsParts
 ):
     """`NMFAlpha` from what several starts agree on, with a number for how stable each part is.
 

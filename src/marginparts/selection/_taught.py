@@ -91,6 +91,9 @@ class Classroom:
     ) -> Classroom:  # fmt: skip
         """Let the teachers learn; each is judged on labels that were hidden from it."""
         rows = enough_rows(labels, seed)
+        while isinstance(X, OutOfCore) and not X.fits(rows) and not labels.labeled[rows].all():
+            # under a tight memory limit teachers see fewer of the unlabeled ones
+            rows = enough_rows(labels, seed, int((~labels.labeled[rows]).sum()) // 2)
         few, known = X[rows], labels.take(rows)
         blocks, signs = blocks_of(few, recipe.embedded), bool(recipe.embedded)
         weights = None if signs and len(blocks) == 1 else usual_weights(blocks[0])
