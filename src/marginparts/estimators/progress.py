@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from html import escape
 from types import TracebackType
@@ -151,8 +152,6 @@ class _InNotebook:
 
 def _in_notebook() -> _InNotebook | None:
     """Return bars for a notebook if this is one: rich's own would need widgets there."""
-    import sys
-
     if "IPython" not in sys.modules:
         return None
     from IPython import get_ipython  # type: ignore[import-not-found,unused-ignore]
