@@ -92,10 +92,12 @@ def _results(adata: Any, key: str) -> tuple[Array, Any]:
 
 def _map(means: Array, groups: list[str], order: NDArray[np.intp]) -> Figure:
     """Draw shares (groups, parts), the root of which is the darkness: small ones are seen too."""
+    from matplotlib.colors import PowerNorm
+
     figure = new_figure(WIDTH, 0.9 + 0.2 * len(groups))
     axis = figure.add_subplot()
-    image = axis.imshow(means, cmap="Blues", aspect="auto", norm="linear", vmin=0)
-    image.set_norm(_root_norm(float(means.max())))
+    norm = PowerNorm(0.5, vmin=0, vmax=float(means.max()) or 1.0)
+    image = axis.imshow(means, cmap="Blues", aspect="auto", norm=norm)
     axis.set_yticks(range(len(groups)), [short(name, 32) for name in groups])
     step = -(-len(order) // 40)
     axis.set_xticks(range(0, len(order), step), [str(k + 1) for k in order[::step]], rotation=90)
@@ -107,9 +109,3 @@ def _map(means: Array, groups: list[str], order: NDArray[np.intp]) -> Figure:
     small_ticks(bar.ax)
     bar.outline.set_visible(False)
     return figure
-
-
-def _root_norm(largest: float) -> Any:
-    from matplotlib.colors import PowerNorm
-
-    return PowerNorm(0.5, vmin=0, vmax=largest or 1.0)
