@@ -1,5 +1,7 @@
 """A factorization read as a topic model, against loops and against PLSA's own EM."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from marginparts import NMFAlpha, NMFAlphaConsensus, topic_view
+from marginparts import NMFAlpha, NMFAlphaConsensus, to_pyldavis, topic_view
 from marginparts import topics as module
 
 
@@ -158,3 +160,41 @@ def test_what_does_not_fit_is_refused():
         topic_view(model, X, counts=X[1:])
     with pytest.raises(ValueError, match="2 names"):
         topic_view(model, X, feature_names=["a", "b"])
+
+
+def test_what_pyldavis_needs_are_distributions_over_what_was_counted():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(1.0, (30, 12)).astype(float)
+    counts[4] = 0  # an empty document
+    counts[:, 7] = 0  # a word that nobody wrote
+    model = NMFAlpha(3, random_state=0, max_iter=20).fit(counts)
+    found = to_pyldavis(model, counts, feature_names=[f"w{j}" for j in range(12)])
+    assert found["topic_term_dists"].shape == (3, 11)
+    assert found["doc_topic_dists"].shape == (29, 3)
+    assert found["vocab"] == [f"w{j}" for j in range(12) if j != 7]
+    np.testing.assert_allclose(found["topic_term_dists"].sum(axis=1), 1, rtol=1e-9)
+    np.testing.assert_allclose(found["doc_topic_dists"].sum(axis=1), 1, rtol=1e-9)
+    kept = counts[np.arange(30) != 4]
+    np.testing.assert_array_equal(found["doc_lengths"], kept.sum(axis=1))
+    np.testing.assert_array_equal(found["term_frequency"], np.delete(counts.sum(axis=0), 7))
+
+
+def test_what_pyldavis_needs_is_counted_where_the_data_was_weighted():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(1.0, (30, 12)).astype(float)
+    model = NMFAlpha(3, random_state=0, max_iter=20).fit(np.log1p(counts))
+    found = to_pyldavis(model, np.log1p(counts), counts=counts)
+    np.testing.assert_array_equal(found["term_frequency"], counts.sum(axis=0))
+
+
+@pytest.mark.extra
+def test_pyldavis_takes_it():
+    pyldavis = pytest.importorskip("pyLDAvis")
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(0.3 + 3 * (np.arange(30)[:, None] % 5 == np.arange(40) % 5)).astype(float)
+    model = NMFAlpha(5, random_state=0, max_iter=50).fit(counts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        page = pyldavis.prepare(**to_pyldavis(model, counts), n_jobs=1, R=10)
+    assert len(page.topic_coordinates) == 5
+    assert set(page.token_table["Term"]) <= {f"column {j + 1}" for j in range(40)}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from marginparts.estimators.editing import edit_parts
     from marginparts.estimators.landmarks import Landmarks
+    from marginparts.estimators.progress import ProgressBar
     from marginparts.labeling import Labeling
     from marginparts.matching import match_parts
     from marginparts.partly_labeled import LabeledKFold, LabeledOnly
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from marginparts.solve.factorize import nmf_alpha, nmf_alpha_path
     from marginparts.solve.prior import carried_parts
     from marginparts.solve.start import class_start
-    from marginparts.topics import TopicView, topic_view
+    from marginparts.topics import TopicView, to_pyldavis, topic_view
     from marginparts.versions import show_versions
 
 #: The module each public name lives in.
@@ -66,6 +67,7 @@ _HOME = {
     "OnlineNMFAlphaClassifier": "estimators",
     "PartsChoice": "selection.held_out",
     "Progress": "_types",
+    "ProgressBar": "estimators.progress",
     "Result": "_types",
     "SemiNMFAlpha": "estimators",
     "SemiSupervisedNMF": "estimators",
@@ -92,6 +94,7 @@ _HOME = {
     "save": "app.model_file",
     "seed_columns": "seeds",
     "show_versions": "versions",
+    "to_pyldavis": "topics",
     "top_words": "plots",
     "topic_view": "topics",
 }
@@ -110,6 +113,7 @@ __all__ = [
     "OnlineNMFAlphaClassifier",
     "PartsChoice",
     "Progress",
+    "ProgressBar",
     "Result",
     "SemiNMFAlpha",
     "SemiSupervisedNMF",
@@ -138,6 +142,7 @@ __all__ = [
     "save",
     "seed_columns",
     "show_versions",
+    "to_pyldavis",
     "top_words",
     "topic_view",
 ]

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import Array, Data, Samples
-from marginparts.backends.base import safe_ratio
+from marginparts.backends.base import inverse_or_zero, safe_ratio
+from marginparts.solve.map import mixed_codes
 from marginparts.validation import check_matrix
 
 #: Shares of entries that are held at a time.
@@ -162,6 +163,63 @@ def topic_view(
     )  # fmt: skip
 
 
+def to_pyldavis(
+    model: Any,
+    X: Samples,
+    *,
+    counts: Samples | None = None,
+    feature_names: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return what ``pyLDAvis.prepare`` needs: ``pyLDAvis.prepare(**to_pyldavis(model, X))``.
+
+    Samples without a count, features that were never counted and parts without a feature are left
+    out: pyLDAvis has no place for them.
+
+    Parameters
+    ----------
+    model : fitted NMFAlpha, NMFAlphaConsensus, classifier or stream
+    X : (n, d) array or sparse matrix
+        Samples as the model takes them, in memory.
+    counts : (n, d) array or sparse matrix, or None
+        What was counted, where X was weighted or scaled. None is X.
+    feature_names : sequence of d str, or None
+        None takes those of the data frame of the fit, or numbers the columns from 1.
+
+    Returns
+    -------
+    dict
+        ``topic_term_dists`` (r, d) and ``doc_topic_dists`` (n, r), whose rows sum to one,
+        ``doc_lengths`` (n,), ``vocab`` and ``term_frequency`` (d,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from marginparts import NMFAlpha, to_pyldavis
+    >>> X = np.array([[20., 10., 0., 1.], [40., 20., 0., 2.], [0., 0., 10., 31.]])
+    >>> model = NMFAlpha(2, random_state=0).fit(X)
+    >>> found = to_pyldavis(model, X, feature_names=["cat", "dog", "iron", "zinc"])
+    >>> found["vocab"], found["doc_lengths"]
+    (['cat', 'dog', 'iron', 'zinc'], array([31., 62., 41.]))
+    >>> found["topic_term_dists"].sum(axis=1).round(6)
+    array([1., 1.])
+    """
+    view = topic_view(model, X, counts=counts, feature_names=feature_names)
+    counted = sp.csr_array(check_matrix(X if counts is None else counts, "to_pyldavis"))
+    lengths = np.asarray(counted.sum(axis=1, dtype=np.float64)).ravel()
+    frequency = np.asarray(counted.sum(axis=0, dtype=np.float64)).ravel()
+    terms = np.flatnonzero(frequency > 0)
+    parts = np.flatnonzero(view.words[:, terms].sum(axis=1) > 0)
+    docs = np.flatnonzero((lengths > 0) & (view.proportions[:, parts].sum(axis=1) > 0))
+    words, shares = view.words[np.ix_(parts, terms)], view.proportions[np.ix_(docs, parts)]
+    return {
+        "topic_term_dists": words / words.sum(axis=1, keepdims=True),
+        "doc_topic_dists": shares / shares.sum(axis=1, keepdims=True),
+        "doc_lengths": lengths[docs],
+        "vocab": [view.feature_names[j] for j in terms],
+        "term_frequency": frequency[terms],
+    }
+
+
 def _names(model: Any, parts: Any, given: Sequence[str] | None) -> tuple[str, ...]:
     d = parts.components_.shape[1]
     if given is None:
@@ -226,3 +284,56 @@ def _largest_other(rates: Array) -> NDArray[np.intp]:
     """Return for each part and feature (r, d) the other part with the largest rate."""
     second, first = np.argsort(rates, axis=0, kind="stable")[-2:]
     return np.where(np.arange(len(rates))[:, None] == first, second, first)
+
+
+def top_columns(row: Data, n: int = 10) -> list[int]:
+    """Return where the largest positive entries of a row (d,), dense or CSR, are."""
+    values = flat(row)
+    few = np.argpartition(-values, min(n, len(values) - 1))[:n]
+    order = few[np.argsort(-values[few], kind="stable")]
+    return [int(j) for j in order if values[j] > 0]
+
+
+def top_features(row: Data, names: Sequence[str], n: int = 10) -> list[tuple[str, float]]:
+    """Return the names and values of the largest positive entries of a row (d,)."""
+    values = flat(row)
+    return [(str(names[j]), float(values[j])) for j in top_columns(values, n)]
+
+
+def flat(row: Data) -> Array:
+    """Return a row (d,), dense or CSR, as a vector in float64."""
+    dense = row.toarray() if isinstance(row, sp.sparray | sp.spmatrix) else row
+    return np.asarray(dense, dtype=np.float64).ravel()
+
+
+def distinctive(components: Array, shares: Sequence[float] | Array | None = None) -> Array:
+    """Weigh the features of parts by how much they tell the parts from all parts together.
+
+    A feature that is large in every part says nothing about one of them. Its weight is its term in
+    the divergence of the part from the mean of all parts, ``v log(v / mean)``, or 0 where negative.
+
+    Parts (r, d) sum to one; ``shares`` (r,) say how much of the data each explains, for the mean.
+    """
+    V = np.asarray(components, dtype=np.float64)
+    weights = np.full(len(V), 1 / len(V)) if shares is None else np.asarray(shares)
+    mean = weights @ V
+    lift = np.divide(V, mean, out=np.ones_like(V), where=(mean > 0) & (V > 0))
+    return np.maximum(V * np.log(lift), 0)
+
+
+def part_weights(classifier: Any) -> Array:
+    """Return what a sample made of one part alone would score (r, c), less the intercept.
+
+    It has no vector. One column a class; with two classes the first is the second one's negative.
+    """
+    parts = classifier.parts_
+    if parts.output in ("projection", "mixed"):
+        codes: Array = parts.components_.astype(np.float64) @ parts.projection_
+        if parts.output == "mixed":
+            codes = mixed_codes(codes, np.eye(len(codes)))
+    else:
+        codes = parts.gram_root_.astype(np.float64)
+    lengths = inverse_or_zero(np.linalg.norm(codes, axis=1), codes.dtype)
+    weights = (codes * lengths[:, None]) @ classifier.head_.coef[:, : codes.shape[1]].T
+    two = not classifier.multilabel_ and weights.shape[1] == 1
+    return np.hstack([-weights, weights]) if two else np.asarray(weights)

@@ -532,3 +532,19 @@ def test_what_happens_to_the_scratch_files_is_told(tmp_path, small_blocks):
         with refused("cannot be read: it is cut short", FileProblemError):
             list(stored.read(transposed=False))
         assert isinstance(stored, StoredRows)
+
+
+def test_teachers_see_fewer_unlabeled_rows_where_memory_is_tight(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(3000) % 2
+    X = rng.random((3000, 100), dtype=np.float32) * (1 + (np.arange(100) % 2 == y[:, None]))
+    np.save(tmp_path / "X.npy", X)
+    problem = Problem(X.shape, X.size, 4, R, 3)
+    rows = open_rows(tmp_path / "X.npy", memory_limit=smallest_limit(problem, 400))
+    known = np.where(np.arange(3000) < 40, y, -1)
+    with rows.at_hand(R) as stored:
+        assert not stored.fits(np.arange(3000))
+        assert stored.fits(np.arange(40))
+    model = NMFAlphaClassifier(R, max_iter=3, rehearse=False, random_state=0).fit(rows, known)
+    assert model.teachers_
+    assert model.score(X, y) > 0.9

@@ -8,7 +8,7 @@ coordinates mean nothing to a reader.
 """
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +23,27 @@ from marginparts.backends.base import inverse_or_zero, safe_ratio
 from marginparts.estimators import NMFAlphaClassifier
 from marginparts.recipe import blocks_of
 from marginparts.solve.map import map_rows, map_rows_each, mixed_codes
-from marginparts.topics import TopicView, topic_view
+from marginparts.topics import (
+    TopicView,
+    distinctive,
+    flat,
+    part_weights,
+    top_columns,
+    top_features,
+    topic_view,
+)
+
+__all__ = [
+    "VECTOR",
+    "contributions",
+    "distinctive",
+    "flat",
+    "part_weights",
+    "picture",
+    "top_columns",
+    "top_features",
+    "view_of",
+]
 
 #: What the term of a vector is called.
 VECTOR = "(its vector)"
@@ -32,46 +52,11 @@ VECTOR = "(its vector)"
 _AT_ONCE = 4e6
 
 
-def top_columns(row: Data, n: int = 10) -> list[int]:
-    """Return where the largest positive entries of a row (d,), dense or CSR, are."""
-    values = flat(row)
-    few = np.argpartition(-values, min(n, len(values) - 1))[:n]
-    order = few[np.argsort(-values[few], kind="stable")]
-    return [int(j) for j in order if values[j] > 0]
-
-
-def top_features(row: Data, names: Sequence[str], n: int = 10) -> list[tuple[str, float]]:
-    """Return the names and values of the largest positive entries of a row (d,)."""
-    values = flat(row)
-    return [(str(names[j]), float(values[j])) for j in top_columns(values, n)]
-
-
-def flat(row: Data) -> Array:
-    """Return a row (d,), dense or CSR, as a vector in float64."""
-    dense = row.toarray() if isinstance(row, sp.sparray | sp.spmatrix) else row
-    return np.asarray(dense, dtype=np.float64).ravel()
-
-
 def picture(row: Data) -> str:
     """Return pixels as base64 of bytes, 255 for the largest."""
     pixels = flat(row)
     ink = np.rint(255 * np.maximum(pixels, 0) / max(pixels.max(initial=0), 1e-12))
     return base64.b64encode(ink.astype(np.uint8).tobytes()).decode("ascii")
-
-
-def distinctive(components: Array, shares: Sequence[float] | None = None) -> Array:
-    """Weigh the features of parts by how much they tell the parts from all parts together.
-
-    A feature that is large in every part says nothing about one of them. Its weight is its term in
-    the divergence of the part from the mean of all parts, ``v log(v / mean)``, or 0 where negative.
-
-    Parts (r, d) sum to one; ``shares`` (r,) say how much of the data each explains, for the mean.
-    """
-    V = np.asarray(components, dtype=np.float64)
-    weights = np.full(len(V), 1 / len(V)) if shares is None else np.asarray(shares)
-    mean = weights @ V
-    lift = np.divide(V, mean, out=np.ones_like(V), where=(mean > 0) & (V > 0))
-    return np.maximum(V * np.log(lift), 0)
 
 
 def view_of(model: Model, batches: Iterable[Batch]) -> TopicView:
@@ -174,24 +159,6 @@ def _pulls(
     products = H * H.sum(axis=1, keepdims=True)
     roots = 0.5 * np.sqrt(safe_ratio(np.ones_like(products), products))
     return coef[:, :r] * lengths[:, None], coef[:, r:] * roots, other
-
-
-def part_weights(classifier: NMFAlphaClassifier) -> Array:
-    """Return what a sample made of one part alone would score (r, c), less the intercept.
-
-    It has no vector. One column a class; with two classes the first is the second one's negative.
-    """
-    parts = classifier.parts_
-    if parts.output in ("projection", "mixed"):
-        codes: Array = parts.components_.astype(np.float64) @ parts.projection_
-        if parts.output == "mixed":
-            codes = mixed_codes(codes, np.eye(len(codes)))
-    else:
-        codes = parts.gram_root_.astype(np.float64)
-    lengths = inverse_or_zero(np.linalg.norm(codes, axis=1), codes.dtype)
-    weights = (codes * lengths[:, None]) @ classifier.head_.coef[:, : codes.shape[1]].T
-    two = not classifier.multilabel_ and weights.shape[1] == 1
-    return np.hstack([-weights, weights]) if two else np.asarray(weights)
 
 
 def _inverse_sizes(Z: Array, size: float | None) -> Array:

@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 from marginparts._types import Array, Data, Result, Samples, Stop, Targets
 from marginparts.backends import Backend
 from marginparts.estimators._inputs import check_data
+from marginparts.estimators._notebook import ShowsParts
 from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.recipe import blocks_of
 from marginparts.rows.base import Elsewhere, OutOfCore
@@ -57,7 +58,7 @@ class CarriesPrior(BaseEstimator):
         return super(CarriesPrior, bare).__sklearn_clone__().set_params(prior=self.prior)
 
 
-class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ShowsParts):
     """A fitted basis V, and the maps into it and back."""
 
     # set by the constructors of the subclasses

@@ -17,6 +17,7 @@ from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
 from marginparts.estimators._base import CarriesPrior, PartsClassifier
 from marginparts.estimators._fitting import Fitted, fit_classifier
+from marginparts.estimators._notebook import ShowsParts
 from marginparts.labels import ClassWeight
 from marginparts.rows.dask import mapped_lazily
 from marginparts.selection import Setting
@@ -48,7 +49,7 @@ def _is_calibrated(estimator: NMFAlphaClassifier) -> bool:
     raise AttributeError(f"There are no probabilities: {why}.")
 
 
-class NMFAlphaClassifier(CarriesPrior, PartsClassifier):
+class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
     """Learn parts from all samples and the margin of the labeled ones, and classify by them.
 
     Directions, NMF-alpha, the map Z (eq. 5) and a linear SVM on its unit rows, in one object.

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     MetaEstimatorMixin,
     TransformerMixin,
@@ -24,6 +23,7 @@ from marginparts._types import Array, Data, Samples, Seed, Targets
 from marginparts.checkpoint import Logbook
 from marginparts.directions import Directions
 from marginparts.estimators._inputs import Counted, check_training_data
+from marginparts.estimators._notebook import ShowsParts
 from marginparts.estimators._repeats import together
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels
@@ -44,7 +44,7 @@ STRENGTH = 0.3
 
 
 class NMFAlphaConsensus(
-    ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin, MetaEstimatorMixin, TransformerMixin, ShowsParts
 ):
     """`NMFAlpha` from what several starts agree on, with a number for how stable each part is.
 

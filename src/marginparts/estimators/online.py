@@ -14,6 +14,7 @@ from marginparts._types import DEFAULT_LAM, Array, Data, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.estimators._inputs import Counted, validated
+from marginparts.estimators._notebook import ShowsParts
 from marginparts.estimators._repeats import together
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels
@@ -31,7 +32,7 @@ from marginparts.validation import (
 
 
 class OnlineNMFAlphaClassifier(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyLabeledClassifier, ShowsParts
 ):
     """NMF-alpha for streams: learn from batches, labeled, unlabeled or mixed, one after another.
 

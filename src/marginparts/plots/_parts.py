@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import Array
@@ -119,15 +120,30 @@ def plot_components(
         if math.prod(shape) != components.shape[1]:
             raise ValueError(f"shape={shape} does not fit parts of {components.shape[1]} features.")
         return pictures([("", components[:n_parts])], shape)
-    names = names_in(estimator, names, components.shape[1])
-    count = min(n_parts, len(components))
-    across = min(4, count)
-    down = math.ceil(count / across)
-    figure = new_figure(WIDTH, 0.5 + down * (0.35 + 0.14 * n_words))
-    telling, labels = distinctive(components, shares_in(estimator)), spoken_for(estimator)
-    for k in range(count):
-        axis = figure.add_subplot(down, across, k + 1)
-        words = top_features(telling[k], names, n_words)
+    return bars(
+        components, names_in(estimator, names, components.shape[1]), n=n_words,
+        shares=shares_in(estimator), labels=spoken_for(estimator),
+        order=np.arange(min(n_parts, len(components))),
+    )  # fmt: skip
+
+
+def bars(
+    components: Array,
+    names: Sequence[str],
+    *,
+    shares: Sequence[float] | Array | None,
+    labels: Sequence[str] | None,
+    order: NDArray[np.intp],
+    n: int,
+) -> Figure:
+    """Draw some of the parts (r, d), in an order, as bars of their n most telling features."""
+    across = min(4, len(order))
+    down = math.ceil(len(order) / across)
+    figure = new_figure(WIDTH, 0.5 + down * (0.35 + 0.14 * n))
+    telling = distinctive(components, shares)
+    for place_of_part, k in enumerate(order.tolist(), start=1):
+        axis = figure.add_subplot(down, across, place_of_part)
+        words = top_features(telling[k], names, n)
         values = [value for _, value in words]
         axis.barh(range(len(words)), values, color=SKY, alpha=0.5)
         for place, (word, _) in enumerate(words):
@@ -136,7 +152,7 @@ def plot_components(
         axis.set_xticks([])
         axis.set_yticks([])
         axis.spines[:].set_visible(False)
-        title = f"part {k + 1}" + (f": {short(labels[k])}" if labels else "")
+        title = f"part {k + 1}" + (f": {short(labels[k], 15)}" if labels else "")
         axis.set_title(title, loc="left", fontweight="bold", pad=2)
     return figure
 

@@ -92,6 +92,10 @@ class OutOfCore(ABC):
             return sp.csr_array(sp.vstack(found, format="csr")[back])
         return np.concatenate([empty, *self._rows_of_blocks(wanted)])[back]
 
+    def fits(self, rows: ArrayLike) -> bool:
+        """Whether some rows can be had in memory at once."""
+        return True
+
     @abstractmethod
     def _rows_of_blocks(self, wanted: dict[int, NDArray[np.intp]]) -> list[Data]:
         """Return some rows of some blocks, by their places within each."""

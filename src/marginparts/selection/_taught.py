@@ -95,6 +95,9 @@ class Classroom:
         """Let the teachers learn; each is judged on labels that were hidden from it."""
         whole = not isinstance(recipe.run.init, str)  # a start that was given is one for all rows
         rows = np.arange(X.shape[0]) if whole else enough_rows(labels, seed)
+        while isinstance(X, OutOfCore) and not X.fits(rows) and not labels.labeled[rows].all():
+            # under a tight memory limit teachers see fewer of the unlabeled ones
+            rows = enough_rows(labels, seed, int((~labels.labeled[rows]).sum()) // 2)
         few, known = X[rows], labels.take(rows)
         blocks, signs = blocks_of(few, recipe.embedded), bool(recipe.embedded)
         weights = None if signs and len(blocks) == 1 else usual_weights(blocks[0])

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from marginparts.rows.disk._containers import open_container
 from marginparts.rows.disk._limits import Plan, Problem, bytes_of, planned, shown
 from marginparts.rows.disk._sources import (
     Bounds,
+    Chunk,
     NpyFile,
     Source,
     csr_source,
@@ -30,6 +32,9 @@ from marginparts.rows.disk._sources import (
 )
 from marginparts.rows.disk._stored import StoredRows
 from marginparts.validation import as_nonnegative, check_count
+
+#: What is read at a time where nothing is kept of it.
+_A_FEW = Bounds(1 << 20, 1 << 14, 1 << 26)
 
 _CSR = ("data.npy", "indices.npy", "indptr.npy")
 
@@ -94,6 +99,32 @@ class RowBlocks(Elsewhere):
                 )
             check_entries(X, path, range(place, place + X.shape[0]))
             yield as_nonnegative(X, "a fit")
+
+    def as_stored(self) -> Iterator[Any]:
+        """Yield all rows in order as they are in the files, some megabytes at a time, checked."""
+        for X, path, place in self.source.chunks(_A_FEW):
+            yield check_entries(X, path, range(place, place + X.shape[0]))
+
+    def prepared(self, function: Callable[[Data, slice], Data], n_columns: int) -> RowBlocks:
+        """Return these rows in float32 as a function makes them, when they are read.
+
+        It is given some rows as they are stored, checked, and which of all rows they are. Their
+        number stays; they may have fewer columns, and no more nonzeros.
+        """
+
+        def chunks(most: Bounds) -> Iterator[Chunk]:
+            first = 0
+            for X, path, place in self.source.chunks(most):
+                check_entries(X, path, range(place, place + X.shape[0]))
+                yield Chunk(function(X, slice(first, first + X.shape[0])), path, place)
+                first += X.shape[0]
+
+        source = replace(
+            self.source, shape=(self.shape[0], n_columns), dtype=np.dtype(np.float32), chunks=chunks
+        )
+        if not source.sparse:
+            source = replace(source, nnz=self.shape[0] * n_columns, largest_row=n_columns)
+        return RowBlocks(self.path, source, self.memory_limit, self.scratch)
 
     @contextmanager
     def at_hand(self, n_components: int, solver: str = "auto") -> Iterator[StoredRows]:

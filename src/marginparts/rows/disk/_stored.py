@@ -84,10 +84,17 @@ class StoredRows(OutOfCore, BlockSource):
             return super().new_factor(inner)
         return FactorFile(self.folder / f"factor{next(self._names)}", self.bounds, inner)
 
+    def fits(self, rows: ArrayLike) -> bool:
+        """Whether some rows fit into what the memory limit leaves for them."""
+        return self._size(rows) <= self.plan.gather_bytes
+
+    def _size(self, rows: ArrayLike) -> int:
+        return int(self.counts[np.asarray(rows)].sum(dtype=np.int64)) * (self.dtype.itemsize + 4)
+
     def __getitem__(self, rows: ArrayLike) -> Data:
         """Return some rows (m, d) in memory, if they fit."""
-        size = int(self.counts[np.asarray(rows)].sum(dtype=np.int64)) * (self.dtype.itemsize + 4)
-        if size > self.plan.gather_bytes:
+        if not self.fits(rows):
+            size = self._size(rows)
             raise ValueError(
                 f"The {np.size(rows)} rows that are needed at once, the labeled ones first of all, "
                 f"take {shown(size)}, and memory_limit leaves {shown(self.plan.gather_bytes)} for "
