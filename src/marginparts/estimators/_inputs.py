@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -202,3 +203,46 @@ class Counted(NamedTuple):
 def column_names(estimator: BaseEstimator) -> NDArray[Any] | None:
     """Return the names of the columns of a fit, where they are known."""
     return getattr(estimator, "feature_names_in_", None)
+
+
+class Distinct(NamedTuple):
+    """Rows that are the same, with the same label, as one that counts for all of them.
+
+    Attributes
+    ----------
+    first : (m,) int array
+        One of each, in an order that depends on what is in the rows alone.
+    weights : (m,) array
+    where : (n,) int array
+        Which of them each row is.
+    """
+
+    first: NDArray[np.intp]
+    weights: Array
+    where: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, X: Data, labels: Labels | None, weights: Array | None) -> Distinct | None:
+        """Return the distinct rows; None where all are, and all count alike."""
+        codes = None if labels is None else np.ascontiguousarray(labels.codes)
+        keys = np.array([_digest(X, codes, i) for i in range(X.shape[0])], dtype=np.uint64)
+        found, first, where = np.unique(keys, return_index=True, return_inverse=True)
+        if weights is None and len(found) == len(keys):
+            return None
+        return cls(first, np.bincount(where, weights).astype(np.float64), where)
+
+    def shares(self, weights: Array | None) -> Array:
+        """Return what each row (n,) has in the one that stands for it."""
+        counts = np.ones(len(self.where)) if weights is None else weights
+        return np.asarray(counts / self.weights[self.where])
+
+
+def _digest(X: Data, codes: NDArray[Any] | None, i: int) -> int:
+    """Return a number for what is in a row and its label."""
+    if isinstance(X, np.ndarray):
+        held = (X[i] + 0.0).tobytes()  # one zero for both signs
+    else:
+        own = slice(X.indptr[i], X.indptr[i + 1])
+        held = X.indices[own].astype(np.int64).tobytes() + X.data[own].tobytes()
+    label = b"" if codes is None else codes[i].tobytes()
+    return int.from_bytes(blake2b(held + label, digest_size=8).digest(), "little")

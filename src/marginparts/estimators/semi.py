@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import row_norms
 
 from marginparts._types import (
@@ -25,13 +26,19 @@ from marginparts.backends.base import safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, Whole, find_directions
 from marginparts.estimators._base import PartsTransformer
-from marginparts.estimators._inputs import Counted, check_training_data, prepared
+from marginparts.estimators._inputs import (
+    Counted,
+    Distinct,
+    FitInputs,
+    check_training_data,
+    prepared,
+)
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import gram_root, projection
-from marginparts.solve.semi import check_semi_init, semi_codes, semi_parts
+from marginparts.solve.semi import check_semi_init, rows_times, semi_codes, semi_parts
 from marginparts.validation import check_nonnegative, check_rank, check_signed
 
 
@@ -87,7 +94,7 @@ class SemiNMFAlpha(PartsTransformer):
         The share of each hyperplane's squared length that lies in the parts' span.
     directions_ : (n, 2p) CSR array or None
     reconstruction_err_ : float
-        The root of the squared error of the data alone.
+        The root of the (weighted) squared error of the data alone.
     classes_ : array
     loss_curve_ : array
     n_iter_ : int
@@ -105,6 +112,7 @@ class SemiNMFAlpha(PartsTransformer):
     """
 
     embedded = "all"
+    directions_: sp.csr_array | None
 
     def __init__(
         self,
@@ -159,7 +167,8 @@ class SemiNMFAlpha(PartsTransformer):
         y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; None is plain semi-NMF.
         sample_weight : (n,) array-like or None
-            How much each row counts in the loss and in the SVMs behind the directions.
+            How much each row counts in the loss and in the SVMs behind the directions. Weight 2 is
+            a row given twice, weight 0 one left out.
 
         Returns
         -------
@@ -169,7 +178,7 @@ class SemiNMFAlpha(PartsTransformer):
         recipe = self._recipe()
         lam = check_nonnegative(self.lam, "lam")
         X = check_training_data(self, X)
-        r = check_rank(self.n_components, X.shape)
+        n, r = X.shape[0], check_rank(self.n_components, X.shape)
         check_semi_init(self.init, X.shape, r)
         counted = Counted.of(X, y, sample_weight, None)
         X, y, weights, _ = counted
@@ -181,8 +190,32 @@ class SemiNMFAlpha(PartsTransformer):
             labels = replace(labels, weights=weights)
         told = {**self._told(recipe), "n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
-            self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, None, weights)
+            found = Distinct.of(fit.X, labels, weights) if isinstance(self.init, str) else None
+            if found is None:
+                self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, None, weights)
+            else:
+                self._fit_distinct(found, fit.X, labels, recipe, fit)
+                self._spread(found.where, found.shares(weights))
+        if counted.rows is not None and self.directions_ is not None:
+            whole = Directions(self.directions_, ()).spread_over(counted.rows, n)
+            self.directions_ = whole.S
         return self
+
+    def _fit_distinct(
+        self, found: Distinct, X: Data, labels: Labels | None, recipe: Recipe, fit: FitInputs
+    ) -> None:
+        """Fit to rows of which none is given twice, so that a weight of 2 is a row given twice."""
+        if labels is not None:
+            labels = replace(labels.take(found.first), weights=found.weights)
+        self._fit_trusted(
+            X[found.first], labels, recipe, fit.seed, fit.logbook, None, found.weights
+        )
+
+    def _spread(self, where: NDArray[np.intp], shares: Array) -> None:
+        """Give each row its share of the coefficients of the row that stood for it."""
+        if self.directions_ is not None:
+            S = sp.diags_array(shares) @ self.directions_[where]
+            self.directions_ = sp.csr_array(S).astype(self.directions_.dtype)
 
     def _told(self, recipe: Recipe) -> dict[str, Any]:
         """Return the parameters on which the parts depend."""
@@ -230,7 +263,8 @@ class SemiNMFAlpha(PartsTransformer):
         self._keep(result)
         self._project(None)
         self._keep_margins(result, () if found is None else found.names)
-        error = SemiProblem(X, lean_squares(X)).loss({"V": result.V, "H": result.H})
+        rows, H = (A if weights is None else rows_times(A, np.sqrt(weights)) for A in (X, result.H))
+        error = SemiProblem(rows, lean_squares(rows)).loss({"V": result.V, "H": H})
         self.reconstruction_err_ = float(np.sqrt(error))
         return self
 
