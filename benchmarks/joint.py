@@ -1,11 +1,12 @@
 """Joint directions beside class sums and fixed duals, on five splits of the paper's protocol.
 
-    MARGINPARTS_DATA=path/to/data python benchmarks/joint.py [--data news] [--splits 5] [--show]
+    MARGINPARTS_DATA=path/to/data python benchmarks/joint.py [--data news] [--rows 3000] [--show]
 
-Training rows, labeled ones first, and test rows are those of `benchmarks/shares.py`. The parts are
-those of `NMFAlpha` (32, lam 3, nothing else set), and the last SVM sees the codes of the labeled
-rows alone, as in the paper; its cost is the default. "joint" has as many rounds as a fold of the
-labels is in favor of; "rounds" is how many, and "all" what four rounds come to without that
+Training rows, labeled ones first, and test rows are those of `benchmarks/shares.py`, or the first
+--rows of the training rows (0 for all), of which the same share is labeled. The parts are those of
+`NMFAlpha` (32, lam 3, 100 iterations, nothing else set), and the last SVM sees the codes of the
+labeled rows alone, as in the paper; its cost is the default. "joint" has as many rounds as a fold
+of the labels is in favor of; "rounds" is how many, and "all" what five rounds come to without that
 evidence. With few-label collections (webkb, ohsumed, usps) it is 20 labels a class, draws for
 splits. What is in the results is not computed again.
 """
@@ -21,7 +22,7 @@ import numpy as np
 
 from marginparts import NMFAlpha
 from marginparts.datasets import load_paper_data
-from marginparts.estimators._joint import _evidence, rounds_of
+from marginparts.estimators._joint import ROUNDS, _evidence, rounds_of
 from marginparts.experiments.few_labels import collections
 from marginparts.experiments.few_labels.race import draw_rows
 from marginparts.experiments.protocol import draw_trial
@@ -30,16 +31,21 @@ from marginparts.scores import quality
 from marginparts.svm.head import fit_head
 
 RESULTS = Path(__file__).parent / "results" / "joint.csv"
-FIELDS = ("data", "share", "split", "class", "fixed", "joint", "rounds", "all", "fell", "seconds")
+FIELDS = (
+    *("data", "rows", "share", "split", "class", "fixed", "joint", "rounds", "all", "fell"),
+    "seconds",
+)
 TASKS = {"news": ("l2-log", (0.2,)), "mnist": ("counts", (0.02, 0.1))}
-PARTS, LAM, MOST = 32, 3.0, 4
+PARTS, LAM, ITERATIONS = 32, 3.0, 100
 
 
-def task(name, share, split):
+def task(name, share, split, most):
     """The rows, the labels that are known, and the test."""
     if name in TASKS:
         trial = draw_trial(load_paper_data(name), TASKS[name][0], split)
-        return trial.X_train, trial.labels(share), trial.X_test, trial.test
+        n = min(most or trial.X_train.shape[0], trial.X_train.shape[0])
+        labels = trial.train.take(np.arange(n)).hide(np.arange(round(share * n), n))
+        return trial.X_train[:n], labels, trial.X_test, trial.test
     own = collections.load_collection(name)
     X, X_test = collections.prepared_rows(name, "log")
     labels = encode_labels(np.concatenate([own.y_train, own.y_test]))
@@ -48,10 +54,10 @@ def task(name, share, split):
     return X, known, X_test, labels.take(np.arange(n, len(labels.codes)))
 
 
-def unit(name, share, split):
+def unit(name, share, split, most=0):
     """One row of the table."""
     began = time.perf_counter()
-    X, labels, X_test, test = task(name, share, split)
+    X, labels, X_test, test = task(name, share, split, most)
     known = np.flatnonzero(labels.labeled)
 
     def score(recipe, result):
@@ -60,11 +66,11 @@ def unit(name, share, split):
         head = fit_head(train, labels.take(known), recipe.head.C)
         return 100 * quality(head.values(other), test)
 
-    sums = NMFAlpha(PARTS, directions="class")._recipe()
+    sums = NMFAlpha(PARTS, directions="class", max_iter=ITERATIONS)._recipe()
     first = next(rounds_of(X, labels, sums, PARTS, LAM, split))
-    recipe = NMFAlpha(PARTS)._recipe()
+    recipe = NMFAlpha(PARTS, max_iter=ITERATIONS)._recipe()
     scores, objective = [], []
-    for each in islice(rounds_of(X, labels, recipe, PARTS, LAM, split), MOST + 1):
+    for each in islice(rounds_of(X, labels, recipe, PARTS, LAM, split), ROUNDS + 1):
         scores.append(score(recipe, each.result))
         objective += each.objective
     evidence = _evidence(X, labels, recipe, PARTS, LAM, split)
@@ -72,7 +78,7 @@ def unit(name, share, split):
     fell = 100 * (objective[0] - objective[-1]) / abs(objective[0])
     found = (score(sums, first.result), scores[0], scores[rounds], rounds, scores[-1], fell)
     numbers = [round(float(value), 2) for value in found]
-    return (name, share, split, *numbers, round(time.perf_counter() - began, 1))
+    return (name, X.shape[0], share, split, *numbers, round(time.perf_counter() - began, 1))
 
 
 def done():
@@ -83,8 +89,8 @@ def done():
 
 
 def show(rows):
-    print("| data | labels | splits | class sums | fixed duals | joint | joint - fixed | rounds |")
-    print("|--- |---: |---: |---: |---: |---: |---: |--- |")
+    print("| data | rows | labels | splits | class sums | fixed duals | joint | gain | rounds |")
+    print("|--- |---: |---: |---: |---: |---: |---: |---: |--- |")
     for data, share in dict.fromkeys((row["data"], row["share"]) for row in rows):
         own = [row for row in rows if (row["data"], row["share"]) == (data, share)]
         means = [np.mean([float(row[name]) for row in own]) for name in ("class", "fixed", "joint")]
@@ -94,12 +100,13 @@ def show(rows):
         many = f"{100 * float(share):g} %" if float(share) < 1 else f"{float(share):g} a class"
         shown = " | ".join(f"{value:.2f}" for value in means)
         gain = f"{np.mean(apart):+.2f} ± {error:.2f}"
-        print(f"| {data} | {many} | {len(own)} | {shown} | {gain} | {rounds} |")
+        print(f"| {data} | {own[0]['rows']} | {many} | {len(own)} | {shown} | {gain} | {rounds} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--first", type=int, default=0, help="the first split")
     parser.add_argument("--data", default="news,mnist,webkb,ohsumed,usps")
     parser.add_argument("--show", action="store_true", help="only show what is there")
@@ -113,13 +120,15 @@ def main():
             for share in shares:
                 if (name, float(share), split) in seen:
                     continue
-                kept.append(dict(zip(FIELDS, map(str, unit(name, share, split)), strict=True)))
-                print(kept[-1], flush=True)
-                with RESULTS.open("w", newline="") as file:
+                row = dict(zip(FIELDS, map(str, unit(name, share, split, args.rows)), strict=True))
+                print(row, flush=True)
+                first = not RESULTS.exists()
+                with RESULTS.open("a", newline="") as file:
                     writer = csv.DictWriter(file, FIELDS)
-                    writer.writeheader()
-                    writer.writerows(kept)
-    show(kept)
+                    if first:
+                        writer.writeheader()
+                    writer.writerow(row)
+    show(sorted(done(), key=lambda row: (row["data"], float(row["share"]), int(row["split"]))))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from marginparts.solve.run_spec import RunSpec
 
 #: Rounds at most, rounds without a gain after which no more are tried, and iterations of V and H in
 #: each of them.
-ROUNDS, _PATIENCE, _ITERATIONS = 8, 2, 30
+ROUNDS, _PATIENCE, _ITERATIONS = 5, 2, 30
 
 #: The labels of one of so many folds are hidden.
 _FOLDS = 3
