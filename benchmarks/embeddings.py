@@ -120,6 +120,7 @@ def main():
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--data", default="sms_spam,ohsumed,news")
     parser.add_argument("--labels", default="5,20,50")
+    parser.add_argument("--methods", default="", help="only those with one of these endings")
     parser.add_argument("--show", action="store_true", help="only show what is there")
     args = parser.parse_args()
     kept = done()
@@ -131,7 +132,8 @@ def main():
             for labels in args.labels.split(","):
                 rows = draw_rows(collection, int(labels), draw)
                 for method, run in runs.items():
-                    if (name, labels, str(draw), method) in seen:
+                    left_out = not method.endswith(tuple(args.methods.split(",")))
+                    if left_out or (name, labels, str(draw), method) in seen:
                         continue
                     began = time.perf_counter()
                     with threadpool_limits(1), warnings.catch_warnings():

@@ -8,14 +8,12 @@ samples, ``w = sum_i alpha_i y_i x_i`` with ``alpha_i >= 0``. The samples with p
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
 from marginparts._types import Array, Data, Samples, Seed, Targets
@@ -27,9 +25,9 @@ from marginparts.labels import (
     encode_labels,
     task_weights,
 )
+from marginparts.questions import SOURCES, DualSource, Questions, duals_of
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import row_lengths
-from marginparts.svm.duals import DualProblem, solve_duals
 from marginparts.svm.head import counts_of
 from marginparts.svm.pseudo_labels import pseudo_labels
 from marginparts.validation import (
@@ -41,12 +39,6 @@ from marginparts.validation import (
     seed_of,
 )
 from marginparts.weighting import hellinger
-
-#: Where directions may come from, besides a function of one's own.
-SOURCES = ("svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class")
-
-#: ``source(features, signs) -> alpha``: the dual coefficients of one's own classifier.
-DualSource = Callable[[sp.csr_array, NDArray[np.float64]], Array]
 
 
 @dataclass(frozen=True)
@@ -85,10 +77,14 @@ class Whole(NamedTuple):
 
 
 class Directions(NamedTuple):
-    """Dual coefficients S (n, 2p), and the names of the p two-class questions they answer."""
+    """Dual coefficients S (n, 2p), and the names of the p two-class questions they answer.
+
+    The questions themselves are kept where they are asked for.
+    """
 
     S: sp.csr_array
     names: tuple[str, ...]
+    asked: Questions | None = None
 
     def spread_over(self, rows: NDArray[np.intp], n: int) -> Directions:
         """Return the same for n rows, of which these are some; the others are zero."""
@@ -192,12 +188,14 @@ def find_directions(
     whole: Whole | None = None,
     weights: Array | None = None,
     by_mass: bool = False,
+    keep: bool = False,
 ) -> Directions:
     """`margin_directions` on trusted data (n, d).
 
     The classifiers see ``features`` (n, f) where they are given. ``whole`` says what is known of
     all rows, where these are only some. ``weights`` (n,) multiply the cost of each row, (n, p) that
-    of each entry. With ``by_mass`` components keep the proportions that their duals give them.
+    of each entry. With ``by_mass`` components keep the proportions that their duals give them. With
+    ``keep`` the questions come with the directions, and what their classifiers have seen.
     """
     if isinstance(X, OutOfCore):
         return _gathered_directions(X, labels, spec, seed)
@@ -213,31 +211,36 @@ def find_directions(
     if weights is not None:
         counts = [counts_of(weights, tasks[k], k) for k in numbers]
         costs = [cost * own for cost, own in zip(costs, counts, strict=True)]
-    duals = _duals(seen, usable, spec.source, costs, seed)
+    duals = duals_of(seen, usable, spec.source, costs, seed)
     if spec.source == "class":  # sums know no cost, and are weighted
         if weights is not None:
             duals = counts
         if labels.weights is not None:
             duals = [labels.weights[t.rows] * alpha for t, alpha in zip(usable, duals, strict=True)]
+    carry: Array = np.ones(len(mass))
     if features is not None or spec.features is not None:
         lengths, seen_lengths = row_lengths(X), row_lengths(seen)
         carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
-        duals = [alpha * carry[t.rows] for alpha, t in zip(duals, usable, strict=True)]
     # without a constant, samples of one side may bear a hyperplane among points of either sign
     enough = any if has_signs(X) else all
     kept = [
-        (task, alpha)
-        for task, alpha in zip(usable, duals, strict=True)
-        if enough(np.any(alpha[task.signs == sign] > 0) for sign in (1, -1))
+        k
+        for k, (task, alpha) in enumerate(zip(usable, duals, strict=True))
+        if enough(np.any((alpha * carry[task.rows])[task.signs == sign] > 0) for sign in (1, -1))
     ]
-    _report_left_out(tasks, [task for task, _ in kept])
-    S = _assemble(kept, X.shape[0])
+    usable = [usable[k] for k in kept]
+    _report_left_out(tasks, usable)
+    own = ([costs[k] for k in kept], [duals[k] for k in kept])
+    asked = Questions(seen, usable, *own, carry, np.ones(2 * len(kept)))
+    S = asked.directions()
     if scale and S.shape[1]:
         count = np.sum if labels.weights is None else labels.weights.dot
         total = count(mass) if whole is None else whole.mass
         divisors = _divisors(S, mass, by_mass=by_mass)
-        S = S @ sp.diags_array(total / np.where(divisors > 0, divisors, np.inf))
-    return Directions(sp.csr_array(S).astype(X.dtype), tuple(task.name for task, _ in kept))
+        asked = asked._replace(factors=total / np.where(divisors > 0, divisors, np.inf))
+        S = S @ sp.diags_array(asked.factors)
+    names = tuple(task.name for task in usable)
+    return Directions(sp.csr_array(S).astype(X.dtype), names, asked if keep else None)
 
 
 def _seen(
@@ -298,37 +301,6 @@ def _without_empty(task: BinaryTask, mass: Array) -> BinaryTask:
     return task if full.all() else BinaryTask(task.name, task.rows[full], task.signs[full])
 
 
-def _duals(
-    seen: sp.csr_array,
-    tasks: list[BinaryTask],
-    source: str | DualSource,
-    costs: list[NDArray[np.float64]],
-    seed: int,
-) -> list[Array]:
-    """Dual coefficients (m,) of each task's rows, which have a cost each."""
-    if callable(source):
-        return [_own_duals(source, seen[task.rows], task.signs) for task in tasks]
-    if source == "class":
-        return [np.ones(len(task.rows)) for task in tasks]
-    if source == "svm":
-        problems = [DualProblem(t.rows, t.signs, c) for t, c in zip(tasks, costs, strict=True)]
-        solutions = solve_duals(seen, problems, tol=1e-4, seed=seed)
-        if not all(solution.converged for solution in solutions):
-            warnings.warn(
-                "The SVMs behind the directions did not converge; their cost is too large for this "
-                "data, use a smaller one.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        return [solution.alpha for solution in solutions]
-    from marginparts.svm._perceptrons import duals_of_passes
-
-    return [
-        duals_of_passes(seen[task.rows], task.signs, source, cost, seed)
-        for task, cost in zip(tasks, costs, strict=True)
-    ]
-
-
 def _divisors(S: sp.csr_array, mass: Array, *, by_mass: bool) -> Array:
     """Return what the columns of S are divided by (2p,), so that all components have mass 1.
 
@@ -338,17 +310,6 @@ def _divisors(S: sp.csr_array, mass: Array, *, by_mass: bool) -> Array:
     if by_mass:
         return np.full(S.shape[1], XS_mass.sum())
     return np.asarray(S.shape[1] * XS_mass)
-
-
-def _own_duals(source: DualSource, rows: sp.csr_array, signs: NDArray[np.float64]) -> Array:
-    """Ask a user's function, and check what it says."""
-    alpha = np.asarray(source(rows, signs), dtype=np.float64)
-    if alpha.shape != signs.shape or not np.isfinite(alpha).all() or (alpha < 0).any():
-        raise ValueError(
-            f"directions must return {len(signs)} finite coefficients that are 0 or larger, "
-            f"one for each sample it was given; got shape {alpha.shape}."
-        )
-    return alpha
 
 
 def _report_left_out(tasks: list[BinaryTask], kept: list[BinaryTask]) -> None:
@@ -370,17 +331,3 @@ def _report_left_out(tasks: list[BinaryTask], kept: list[BinaryTask]) -> None:
             UserWarning,
             stacklevel=4,
         )
-
-
-def _assemble(kept: list[tuple[BinaryTask, Array]], n: int) -> sp.csr_array:
-    """Return S (n, 2p): ``alpha+`` of every task, then ``alpha-`` of every task (eqs. 9, 17)."""
-    p = len(kept)
-    rows, columns, values = [np.empty(0, int)], [np.empty(0, int)], [np.empty(0)]
-    for t, (task, alpha) in enumerate(kept):
-        rows.append(task.rows)
-        columns.append(np.where(task.signs > 0, t, p + t))
-        values.append(np.asarray(alpha, dtype=np.float64))
-    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
-    S = sp.csr_array(entries, shape=(n, 2 * p))
-    S.eliminate_zeros()
-    return S

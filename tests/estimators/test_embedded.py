@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.preprocessing import normalize
 
 from marginparts import NMFAlpha, NMFAlphaClassifier, SemiNMFAlpha, load, save
 
@@ -94,3 +96,23 @@ def test_what_makes_no_sense_is_refused(changes, says, blobs):
     X, y, _ = blobs
     with pytest.raises(ValueError, match=says):
         NMFAlphaClassifier(2, **LITTLE, **changes).fit(np.abs(X), y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_weight_is_a_row_given_as_often(form, blobs):
+    X, y, _ = blobs
+    X, y = X[:60], y[:60]
+    counts = np.arange(60) % 3
+    often = np.random.default_rng(0).permutation(np.repeat(np.arange(60), counts))
+    model = SemiNMFAlpha(3, max_iter=10, random_state=0)
+    once = clone(model).fit(form(X), y, sample_weight=counts)
+    twice = clone(model).fit(form(X[often]), y[often])
+    assert_array_equal(once.components_, twice.components_)
+    assert once.reconstruction_err_ == twice.reconstruction_err_
+    assert once.directions_.shape == (60, once.margin_components_.shape[0])
+    assert not once.directions_[counts == 0].count_nonzero()
+    # what several rows bear together is what one of them bears that counts as much
+    for fit, rows in ((once, X), (twice, X[often])):
+        kept = sp.csr_array(fit.margin_components_).toarray()
+        own = normalize(fit.directions_.T @ rows)
+        assert_allclose((own * normalize(kept)).sum(axis=1), 1, rtol=1e-6)

@@ -17,6 +17,7 @@ from marginparts._types import (
     Callback,
     Data,
     Init,
+    Result,
     Samples,
     Seed,
     Stop,
@@ -27,6 +28,7 @@ from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import CarriesPrior
 from marginparts.estimators._inputs import Counted, check_training_data, column_names, prepared
+from marginparts.estimators._joint import check_joint, joint_fit
 from marginparts.estimators._margins import MarginTransformer
 from marginparts.estimators._repeats import together
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
@@ -52,8 +54,11 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         The number r of parts.
     lam : float
         Weight of the margin components against the data; 1 to 100 is the usual range.
-    directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
-        Where the margin components come from, see `margin_directions`.
+    directions : str or callable
+        Where the margin components come from: ``"svm"``, ``"perceptron"``,
+        ``"averaged-perceptron"``, ``"pa"``, ``"cw"``, ``"arow"``, ``"class"`` or a function, see
+        `margin_directions`. With ``"joint"`` the coefficients of the SVMs move with the parts, as
+        far as a fold of the labels is in favor of it: several times the work.
     multiclass : {"ovr", "ovo"}
         More than two classes: one classifier a class, or one a pair as in the paper.
     direction_C : float
@@ -161,6 +166,11 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         Iteration, loss, seconds, residual and nonzeros at each evaluation of the loss.
     sample_weight_ : (n,) array or None
         The weights of the rows, where they were not all alike.
+    joint_curve_ : list of float
+        With ``directions="joint"`` the objective of parts and directions at the start, and after
+        every step of either.
+    joint_scores_ : list of float
+        What hidden labels said after 0, 1, ... rounds.
     n_features_in_ : int
 
     Examples
@@ -304,6 +314,8 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
             check_class_weight(self.class_weight, labels)
             labels = replace(labels, weights=weights)
         self._check_missing(X, labels, missing)
+        if self.directions == "joint":
+            check_joint(X, recipe.run, weights, self.checkpoint)
         # the backend in use is compared in any case
         no_matter = ("backend", "map_iter", "output")
         told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
@@ -331,8 +343,8 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         """Return the parameters as a recipe, or refuse what makes no sense."""
         return Recipe(
             DirectionSpec(
-                self.directions, self.multiclass, self.features, self.pseudo, self.direction_C,
-                self.scale, self.class_weight,
+                "svm" if self.directions == "joint" else self.directions, self.multiclass,
+                self.features, self.pseudo, self.direction_C, self.scale, self.class_weight,
             ),
             RunSpec(
                 self.init, self.solver, self.max_iter, self.tol, self.backend, self.feature_weight,
@@ -364,14 +376,18 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         """
         self.n_features_in_ = X.shape[1]
         X, gaps = found_gaps(X, recipe.run.missing)
+        result: Result | None = None
+        if self.directions == "joint" and labels is not None:
+            found, result = self._moved_together(X, labels, recipe, seed)
         if found is None and labels is not None:
             found = find_directions(X, labels, recipe.directions, seed)
         self.directions_ = None if found is None else found.S
         self.sample_weight_ = weights
-        ((_, result),) = recipe.parts(
-            X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
-            weights=weights, gaps=gaps, callback=self.callback, logbook=logbook,
-        )  # fmt: skip
+        if result is None:
+            ((_, result),) = recipe.parts(
+                X, labels, self.directions_, int(self.n_components), (float(self.lam),), seed,
+                weights=weights, gaps=gaps, callback=self.callback, logbook=logbook,
+            )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result, recipe.run.fixed)
         self._keep_projection(X)
@@ -379,6 +395,15 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         error = result.losses[-1] - self._beside_the_data(X, result, recipe.run)
         self.reconstruction_err_ = float(np.sqrt(2 * max(error, 0.0)))
         return self
+
+    def _moved_together(
+        self, X: Data, labels: Labels, recipe: Recipe, seed: int
+    ) -> tuple[Directions, Result]:
+        """Return directions that moved with the parts, and the parts."""
+        found, result, self.joint_curve_, self.joint_scores_ = joint_fit(
+            X, labels, recipe, int(self.n_components), float(self.lam), seed
+        )
+        return found, result
 
     def _coefficients(self, X: Data, missing: Missing = None) -> Array:
         X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()

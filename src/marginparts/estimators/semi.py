@@ -32,7 +32,7 @@ from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import gram_root, share_in_span
-from marginparts.solve.semi import check_semi_init, semi_codes, semi_parts
+from marginparts.solve.semi import check_semi_init, rows_times, semi_codes, semi_parts
 from marginparts.validation import check_nonnegative, check_rank, check_signed
 
 
@@ -86,7 +86,7 @@ class SemiNMFAlpha(PartsTransformer):
     margin_names_, margin_kept_, directions_
         As for `NMFAlpha`.
     reconstruction_err_ : float
-        The root of the squared error of the data alone.
+        The root of the (weighted) squared error of the data alone.
     classes_, loss_curve_, n_iter_, stop_, solver_, history_, n_features_in_
         As for `NMFAlpha`.
 
@@ -99,7 +99,6 @@ class SemiNMFAlpha(PartsTransformer):
     """
 
     embedded = "all"
-
     directions_: sp.csr_array | None
 
     def __init__(
@@ -155,7 +154,8 @@ class SemiNMFAlpha(PartsTransformer):
         y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; None is plain semi-NMF.
         sample_weight : (n,) array-like or None
-            How much each row counts in the loss and in the SVMs behind the directions.
+            How much each row counts in the loss and in the SVMs behind the directions. Weight 2 is
+            a row given twice, weight 0 one left out.
 
         Returns
         -------
@@ -165,7 +165,7 @@ class SemiNMFAlpha(PartsTransformer):
         recipe = self._recipe()
         lam = check_nonnegative(self.lam, "lam")
         X = check_training_data(self, X)
-        r = check_rank(self.n_components, X.shape)
+        n, r = X.shape[0], check_rank(self.n_components, X.shape)
         check_semi_init(self.init, X.shape, r)
         counted = Counted.of(X, y, sample_weight, None)
         X, y, weights, _ = counted
@@ -183,6 +183,9 @@ class SemiNMFAlpha(PartsTransformer):
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, None, weights)
         if same is not None:
             self.directions_ = same.spread(self.directions_)
+        if counted.rows is not None and self.directions_ is not None:
+            whole = Directions(self.directions_, ()).spread_over(counted.rows, n)
+            self.directions_ = whole.S
         return self
 
     def _told(self, recipe: Recipe) -> dict[str, Any]:
@@ -231,7 +234,8 @@ class SemiNMFAlpha(PartsTransformer):
         self._keep(result)
         self._project(None)
         self._keep_margins(result, () if found is None else found.names)
-        error = SemiProblem(X, lean_squares(X)).loss({"V": result.V, "H": result.H})
+        rows, H = (A if weights is None else rows_times(A, np.sqrt(weights)) for A in (X, result.H))
+        error = SemiProblem(rows, lean_squares(rows)).loss({"V": result.V, "H": H})
         self.reconstruction_err_ = float(np.sqrt(error))
         return self
 

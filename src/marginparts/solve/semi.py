@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
@@ -55,7 +56,9 @@ def semi_start(init: Init, X: Data, r: int, seed: int) -> tuple[Array, Array]:
     if not isinstance(init, str):
         return np.array(init[0], dtype=X.dtype), np.array(init[1], dtype=X.dtype)
     V = np.zeros((d, r), X.dtype)
-    H = uniform_rows(seed, 0, (n, r)).astype(X.dtype)
+    H = np.empty((n, r), X.dtype)
+    for rows in gen_batches(n, max(1, _CHUNK // r)):  # numbers are drawn in float64
+        H[rows] = uniform_rows(seed, 0, H[rows].shape, rows.start)
     if init == "random":
         return H, V
     from sklearn.cluster import MiniBatchKMeans  # slow to import
@@ -93,20 +96,20 @@ def semi_path(
         X = X * X.dtype.type(1 / unit)
     H, V = semi_start(run.init, X, rank, seed)
     roots = None if weights is None else np.sqrt(weights)
-    rows, H = (A if roots is None else _times(A, roots) for A in (X, H))
+    rows, H = (A if roots is None else rows_times(A, roots) for A in (X, H))
     XS = None if S is None or not S.shape[1] else S.T @ X  # eq. 10
     total = lean_squares(rows)
     if XS is not None and scale:
         lengths = row_norms(XS).astype(np.float64)
         goal = np.full(len(lengths), np.sqrt(total / max(np.sum(lengths > 0), 1)))
-        XS = _times(XS, safe_ratio(goal, lengths))
+        XS = rows_times(XS, safe_ratio(goal, lengths))
     V = SemiProblem(rows).update({"V": V / V.dtype.type(unit), "H": H}, "V").factor
     left = sorted(set(lams))
     while left:
         lam = left.pop()
         more, codes = None, H.copy() if left else H
         if XS is not None and lam > 0:
-            more = _times(XS, np.full(XS.shape[0], np.sqrt(lam)))
+            more = rows_times(XS, np.full(XS.shape[0], np.sqrt(lam)))
             codes = np.vstack([H, semi_codes(more, V, _TO_BEGIN)])
         if not left:
             del H  # it is large
@@ -121,7 +124,7 @@ def semi_path(
         yield lam, _as_result(found, XS, unit, roots)
 
 
-def _times(X: Data, numbers: Array) -> Data:
+def rows_times(X: Data, numbers: Array) -> Data:
     """Return rows multiplied by a number each."""
     numbers = numbers.astype(X.dtype)
     if isinstance(X, np.ndarray):
@@ -133,7 +136,7 @@ def _as_result(run: Run, XS: Data | None, unit: float, roots: Array | None) -> R
     """Undo what was done to the data: squares grow with the square of its unit."""
     V, H = run.state["V"] * run.state["V"].dtype.type(unit), run.state["H"]
     if roots is not None:
-        H = _times(H, 1 / roots)
+        H = rows_times(H, 1 / roots)
     history = [check._replace(loss=check.loss * unit**2) for check in run.history]
     losses = [check.loss for check in history]
     XS = None if XS is None else XS * XS.dtype.type(unit)
