@@ -289,7 +289,7 @@ def _taught_parts(
         parts = kind._of(own, *setting, random_state=ready.seed, callback=model.callback)
         logbook = None if k else ready.logbook  # it keeps the position of one run
         _factorized(
-            model, parts, X, room.start(room.lesson, ready.X.shape[0]), own, ready.seed,
+            model, parts, X, room.start(room.lesson, setting[0], ready.X.shape[0]), own, ready.seed,
             logbook=logbook, found=found, weights=labels.weights,
         )  # fmt: skip
         parts.classes_ = labels.classes

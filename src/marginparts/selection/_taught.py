@@ -48,6 +48,9 @@ _DENSE_DEFAULT = TAUGHT_DEFAULT._replace(lam=3.0)
 #: of those behind the directions that are then worth a trial.
 _TELLING, _COSTS, _DIRECTION_COSTS = 500, (1 / 16, 0.25, 1.0, 4.0, 16.0), (0.25, 1.0)
 
+#: So many samples for each part are enough to begin with means of them.
+_SAMPLES_A_PART = 12
+
 #: Candidates differ on few samples, so the error of a difference is about this share of a score's.
 _PAIRED = 0.5
 
@@ -146,13 +149,14 @@ class Classroom:
             grid = grid._replace(direction_C=_DIRECTION_COSTS)
         return grid
 
-    def start(self, lesson: Lesson, n: int | None = None) -> Labels | None:
+    def start(self, lesson: Lesson, rank: int, n: int | None = None) -> Labels | None:
         """Return the labels that the parts begin with, of these rows or of all n; None for none.
 
         Dense samples are near to the means of some samples of their class, and parts that begin
-        there end better. Texts are mixtures of parts that classes share.
+        there end better, where there are samples enough for means. Texts are mixtures of parts that
+        classes share.
         """
-        if self.views.sparse or self.signs:
+        if self.views.sparse or self.signs or len(self.rows) < _SAMPLES_A_PART * rank:
             return None
         if n is None or n == len(self.rows):
             return lesson.labels
@@ -265,7 +269,7 @@ def _answers(
         aimed = replace(recipe, directions=replace(recipe.directions, C=cost))
         S = room.directions(lesson, aimed, seed).S
         found = recipe.parts(
-            room.X, room.start(lesson), S, rank, grid.lam, seed, weights=lesson.labels.weights,
+            room.X, room.start(lesson, rank), S, rank, grid.lam, seed, weights=lesson.labels.weights,
             callback=trials.watch,
         )  # fmt: skip
         for lam, result in found:
