@@ -269,8 +269,8 @@ def _answers(
         aimed = replace(recipe, directions=replace(recipe.directions, C=cost))
         S = room.directions(lesson, aimed, seed).S
         found = recipe.parts(
-            room.X, room.start(lesson, rank), S, rank, grid.lam, seed, weights=lesson.labels.weights,
-            callback=trials.watch,
+            room.X, room.start(lesson, rank), S, rank, grid.lam, seed,
+            weights=lesson.labels.weights, callback=trials.watch,
         )  # fmt: skip
         for lam, result in found:
             if trials.stopped:
