@@ -2,8 +2,9 @@
 
     MARGINPARTS_DATA=path/to/data python benchmarks/convergence.py --seeds 5
 
-Our seconds are those of ``history``: evaluations of the loss and the transpose are in them. Of the other
-libraries only the updates are timed. With ``--seeds`` our solvers also run from random starts.
+Our seconds are those of ``history``, with evaluations of the loss and the transpose in them. Of
+the other libraries only the updates are timed. With ``--seeds`` our solvers also run from random
+starts.
 """
 
 from __future__ import annotations

@@ -210,8 +210,8 @@ def minimize(
                 state = {**state, block: step(state, block, out=state[block]).factor}
         return Run(state, [], max_iter, Stop.MAX_ITER, solver)
 
-    kept = None if keeper is None else keeper.resume()
-    at = kept or _beginning(problem, state, blocks, solver)
+    at = None if keeper is None else keeper.resume()
+    at = at or _beginning(state, problem.loss(state), blocks, solver)
     every = _check_every(at.state, solver)
     at.recovered = problem.recovered
     began = time.perf_counter() - at.seconds
@@ -240,11 +240,11 @@ def minimize(
     return Run(at.state, at.history, at.iteration, at.stop or Stop.MAX_ITER, solver)
 
 
-def _beginning(problem: Problem, state: State, blocks: list[str], solver: str) -> Position:
+def _beginning(state: State, loss: float, blocks: list[str], solver: str) -> Position:
     """Return the position before the first iteration."""
     momentum = momentum_of(solver)
     good = {} if momentum is None else {block: deepcopy(state[block]) for block in blocks}
-    first = Check(0, problem.loss(state), 0.0, math.nan, _nonzeros(state))
+    first = Check(0, loss, 0.0, math.nan, _nonzeros(state))
     return Position(state, [first], momentum, good)
 
 

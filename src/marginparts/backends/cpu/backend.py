@@ -96,13 +96,13 @@ class NumbaBackend(Backend):
     def column_sums(self, A: Array) -> Array:
         """Return the sums over rows in float64."""
         with kernels.threads(A.size):
-            return np.asarray(entries.column_sums(A).sum(axis=0))
+            return np.asarray(kernels.column_sums(A).sum(axis=0))
 
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
         """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
         dtype = now.dtype.type
         with kernels.threads(now.size):
-            entries.move_ahead(now, before, dtype(b), dtype(least))
+            kernels.move_ahead(now, before, dtype(b), dtype(least))
         return before
 
     def ratio_matmul(self, X: Matrix, A: Array, B: Array) -> Array:

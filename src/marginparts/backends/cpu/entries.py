@@ -1,4 +1,4 @@
-"""Compiled loops over factors, entry by entry, and over blocks of dense data."""
+"""Compiled loops over steps that are penalized, and over blocks of dense data."""
 
 from __future__ import annotations
 
@@ -7,31 +7,6 @@ from numba import prange
 
 from marginparts._compiled import FAST_SUMS, IN_ORDER, compiled
 from marginparts.backends.cpu import _vectors as vec
-
-#: Blocks of rows that a sum over rows is cut into, whatever the number of threads.
-_BLOCKS = 256
-
-
-@compiled(fastmath=IN_ORDER, parallel=True)
-def column_sums(A):  # type: ignore[no-untyped-def]
-    """Return sums over rows (n_blocks, r) in float64, a block at a time."""
-    n, r = A.shape
-    n_blocks = min(_BLOCKS, (n + 255) // 256)
-    sums = np.zeros((n_blocks, r))
-    for t in prange(n_blocks):
-        for i in range(n * t // n_blocks, n * (t + 1) // n_blocks):
-            for k in range(r):
-                sums[t, k] += A[i, k]
-    return sums
-
-
-@compiled(parallel=True)
-def move_ahead(now, before, b, least):  # type: ignore[no-untyped-def]
-    """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
-    for i in prange(now.shape[0]):
-        for k in range(now.shape[1]):
-            point = now[i, k] + b * (now[i, k] - before[i, k])
-            before[i, k] = max(point, least * now[i, k])
 
 
 @compiled(parallel=True)

@@ -1,4 +1,4 @@
-"""Compiled loops over the nonzeros of a CSR matrix.
+"""Compiled loops over the nonzeros of a CSR matrix, and over the entries of a factor.
 
 Rows are cut into tasks of about equal work by their nonzeros (a frequent word's row can be ten
 thousand times longer than another's). The cut depends on the matrix alone, and each row is summed
@@ -306,6 +306,28 @@ def log_terms(lines, tasks, indptr, indices, data, A, B, floor, least):  # type:
         terms[t] = total
         vec.restore_mode(mode)
     return terms
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def column_sums(A):  # type: ignore[no-untyped-def]
+    """Return sums over rows (n_blocks, r) in float64, a block at a time."""
+    n, r = A.shape
+    n_blocks = min(TASKS, (n + 255) // 256)
+    sums = np.zeros((n_blocks, r))
+    for t in prange(n_blocks):
+        for i in range(n * t // n_blocks, n * (t + 1) // n_blocks):
+            for k in range(r):
+                sums[t, k] += A[i, k]
+    return sums
+
+
+@compiled(parallel=True)
+def move_ahead(now, before, b, least):  # type: ignore[no-untyped-def]
+    """Write ``max(now + b * (now - before), least * now)`` over ``before``."""
+    for i in prange(now.shape[0]):
+        for k in range(now.shape[1]):
+            point = now[i, k] + b * (now[i, k] - before[i, k])
+            before[i, k] = max(point, least * now[i, k])
 
 
 @contextmanager
