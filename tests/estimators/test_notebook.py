@@ -85,7 +85,7 @@ def test_a_fitted_one_shows_its_parts_below_the_diagram(classifier):
         assert parts.count('class="mp-part"') == 3
         assert "word" in parts
         assert "part 1: " in parts
-    assert "marginparts" not in clone(classifier)._repr_html_().partition("<body>")[0][-1:]
+    assert "mp-part" not in clone(classifier)._repr_html_()
 
 
 def test_names_are_text_and_not_code(classifier):
