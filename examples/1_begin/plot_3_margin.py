@@ -70,5 +70,5 @@ plt.show()
 # %%
 # More is not better without end: a very large weight describes the classifier of forty labels,
 # its errors included, and forgets the data. The number of parts matters as much: with sixteen of
-# them plain NMF is as good on these images (``marginparts demo`` shows it). ``NMFAlphaClassifier`` takes a weight that does well on
-# average, and ``NMFAlphaCV`` chooses one.
+# them plain NMF is as good on these images (``marginparts demo`` shows it).
+# ``NMFAlphaClassifier`` takes a weight that does well on average, and ``NMFAlphaCV`` chooses one.
