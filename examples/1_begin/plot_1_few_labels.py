@@ -21,7 +21,7 @@ from marginparts.datasets import load_docstrings
 
 docs = load_docstrings()
 kinds = [
-    "numpy.ma", "numpy.random", "scipy.linalg", "scipy.ndimage",
+    "numpy.ma", "numpy.random", "scipy.linalg", "scipy.special",
     "scipy.optimize", "scipy.signal", "scipy.stats", "sklearn.linear_model",
 ]  # fmt: skip
 rows = np.flatnonzero(np.isin(docs.target_names[docs.target], kinds))[::2]
