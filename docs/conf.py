@@ -30,7 +30,13 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "command_reference",
 ]
-exclude_patterns = ["_build", "_ext", "_templates", "api/*.txt"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_templates",
+    "**/sg_execution_times.rst",
+    "sg_execution_times.rst",
+]
 templates_path = ["_templates"]
 smartquotes = False  # types such as "auto" are to be typed
 toc_object_entries_show_parents = "hide"

@@ -3,6 +3,7 @@
 import weakref
 from typing import Any
 
+from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 from sphinx_gallery.scrapers import figure_rst
 
@@ -14,7 +15,8 @@ def returned_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[
     paths = []
     for value in list(block_vars["example_globals"].values()):
         is_new = isinstance(value, Figure) and value not in _shown
-        if is_new and value.canvas.manager is None:  # pyplot's own were saved by its scraper
+        # pyplot's own figures have a canvas of its backend, and were saved by its scraper
+        if is_new and type(value.canvas) is FigureCanvasBase:
             _shown.add(value)
             paths.append(next(block_vars["image_path_iterator"]))
             value.savefig(paths[-1], dpi=100)

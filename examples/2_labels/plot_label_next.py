@@ -43,7 +43,7 @@ def right(chosen):
     y[chosen] = truth[chosen]
     if len(set(truth[chosen])) < 2:
         return 0.0
-    model = NMFAlphaClassifier(16, rehearse=False, max_iter=30, random_state=0).fit(X, y)
+    model = NMFAlphaClassifier(16, rehearse=False, max_iter=20, random_state=0).fit(X, y)
     rest = np.setdiff1d(np.arange(len(truth)), chosen)
     return np.mean(model.predict(X[rest]) == truth[rest])
 

@@ -17,7 +17,8 @@ from sklearn.svm import LinearSVC
 from marginparts import LabeledKFold, LabeledOnly, NMFAlpha
 
 digits = load_digits()
-X, truth = digits.data[:600] / 16, digits.target[:600]
+rows = np.random.default_rng(0).permutation(len(digits.data))[:600]  # they come by writer
+X, truth = digits.data[rows] / 16, digits.target[rows]
 y = np.where(np.arange(600) < 100, truth, -1)  # 100 labels of ten digits
 unseen = y == -1
 

@@ -57,6 +57,9 @@ axes[0].set_ylabel("true, % of each row")
 plt.show()
 
 # %%
+# It can go wrong where a class's words do not reach: texts about distributions are in
+# ``scipy.special``, too, and two words cannot tell them from ``numpy.random``.
+#
 # Without labels nothing can say how good it is: ``honest_score_`` is NaN. Ten labels change that,
 # and labels win over seeds where they disagree.
 

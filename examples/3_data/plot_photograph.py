@@ -66,5 +66,6 @@ axes[1].legend(loc="upper right", fontsize=8)
 plt.show()
 
 # %%
-# Nobody labeled this photograph in full, so there is no accuracy to give; look for yourself. A tile
+# Nobody labeled this photograph in full, so there is no accuracy to give; look for yourself. Dark
+# wood in the shade of the roofs has the colors of trees, and is often taken for them. A tile
 # knows nothing of its neighbors: single tiles in the wrong color are the price of that.

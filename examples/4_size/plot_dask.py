@@ -43,6 +43,7 @@ print(type(codes).__module__, codes.shape, codes.chunks[0])
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 some = codes[::40].compute()
+some = some[some.sum(axis=1) > 0]  # some rows have no counts
 some = some / some.sum(axis=1, keepdims=True)
 order = np.lexsort((-some.max(axis=1), some.argmax(axis=1)))
 axes[0].imshow(some[order].T, aspect="auto", cmap="viridis", interpolation="nearest")

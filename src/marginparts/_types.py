@@ -107,6 +107,18 @@ class Progress(NamedTuple):
     While candidates are tried, ``stage`` is ``"choosing"``, ``iteration`` counts the trials done
     and ``max_iter`` those planned; the loss is that of the trial under way.
 
+    Attributes
+    ----------
+    iteration, max_iter : int
+        Iterations done, and how many there are at most.
+    loss : float
+    seconds : float
+        Since the run began.
+    residual : float
+        How far the factors are from a stationary point, between 0 and 1.
+    stage : str
+        ``"parts"``, or ``"choosing"``.
+
     Examples
     --------
     >>> import numpy as np

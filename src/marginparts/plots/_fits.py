@@ -67,7 +67,7 @@ def plot_ranks(found: PartsChoice) -> Figure:
     --------
     >>> import numpy as np
     >>> from marginparts import PartsChoice, plot_ranks
-    >>> tried = PartsChoice(np.array([1, 2, 4]), np.array([[3.0, 3.2], [1.0, 1.2], [0.9, 1.2]]))
+    >>> tried = PartsChoice(np.array([1, 2, 4]), np.array([[3.0, 3.2], [1.0, 1.2], [0.8, 1.25]]))
     >>> figure = plot_ranks(tried)
     """
     figure = new_figure(0.7 * WIDTH, 2.4)

@@ -45,7 +45,7 @@ class PartsChoice:
     --------
     >>> import numpy as np
     >>> from marginparts import PartsChoice
-    >>> tried = PartsChoice(np.array([1, 2, 4]), np.array([[3.0, 3.2], [1.0, 1.2], [0.9, 1.2]]))
+    >>> tried = PartsChoice(np.array([1, 2, 4]), np.array([[3.0, 3.2], [1.0, 1.2], [0.8, 1.25]]))
     >>> tried.least, tried.best
     (4, 2)
     """
