@@ -76,7 +76,7 @@ def test_unscaled_s_gives_the_weight_vector_of_linear_svc(kind, seed, C):
 def test_a_hard_problem_is_solved_to_the_end():
     """Noise as labels and a large cost: some thousand passes, a few hundredths of a second."""
     rng = np.random.default_rng(0)
-    X = sp.random_array((60, 40), density=0.3, random_state=rng, format="csr")
+    X = sp.csr_array(sp.random_array((60, 40), density=0.3, random_state=rng).toarray())
     y = rng.integers(0, 2, 60)
     w = weights(X.toarray(), directions(X, y, scale=False, C=100.0))[:, 0]
     expected = primal_svm(X, y, 100.0)

@@ -7,7 +7,9 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
+from packaging.version import Version
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
@@ -246,6 +248,10 @@ def test_weights_go_through_a_pipeline(data, routing):
     assert weighted != model.score(X, y)
 
 
+@pytest.mark.skipif(
+    Version(sklearn.__version__) < Version("1.7"),
+    reason="scikit-learn before 1.7 does not route metadata to the score of a meta-estimator",
+)
 def test_weights_go_through_cross_validation(data, routing):
     X, _, y = data
     weights = np.random.default_rng(1).random(len(y))

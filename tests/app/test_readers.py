@@ -446,12 +446,27 @@ def test_a_folder_instead_of_a_file(tmp_path, name):
     assert f"{tmp_path / name} is a folder" in problem(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["t.txt", "t.xlsx", "noending", "t.parquet.gz", ".csv"])
+@pytest.mark.parametrize("name", ["t.txt", "noending", "t.parquet.gz", ".csv"])
 def test_an_unknown_format(tmp_path, name):
     sentence = problem(write(tmp_path / name, "a\n1\n"))
     assert f"{tmp_path / name} is in no known format" in sentence
     for ending in (".csv", ".parquet", ".svm", ".npz", ".h5ad"):
         assert ending in sentence
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.ods", "T.XLS"])
+def test_a_spreadsheet_is_to_be_saved_as_a_table(tmp_path, name):
+    sentence = problem(write(tmp_path / name, "a\n1\n"))
+    assert sentence == f"{tmp_path / name} is a spreadsheet; save the sheet as .csv, and use that."
+
+
+def test_a_matrix_with_signs_is_told_where_signs_may_be(tmp_path):
+    np.save(tmp_path / "t.npy", np.array([[1.0, -2.0], [0.5, 1.0]]))
+    sentence = problem(tmp_path / "t.npy")
+    assert "the entry is -2" in sentence
+    assert "--embeddings FILE" in sentence
+    np.save(tmp_path / "t.npy", np.array([[1.0, np.inf], [0.5, 1.0]]))
+    assert "--embeddings" not in problem(tmp_path / "t.npy")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
@@ -524,7 +539,8 @@ def test_svmlight(tmp_path, name):
 def test_svmlight_as_scikit_learn_writes_it(tmp_path):
     from sklearn.datasets import dump_svmlight_file
 
-    X = sp.random_array((40, 9), density=0.3, random_state=np.random.default_rng(0), format="csr")
+    X = sp.random_array((40, 9), density=0.3, random_state=np.random.default_rng(0))
+    X = sp.csr_array(X.toarray())  # with indices of the width that scikit-learn before 1.7 writes
     for zero_based in (True, False):
         y = np.arange(40) % 3
         dump_svmlight_file(X, y, str(tmp_path / "t.svm"), zero_based=zero_based)

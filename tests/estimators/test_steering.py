@@ -9,6 +9,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from packaging.version import Version
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_validate
@@ -472,6 +473,10 @@ def test_a_classifier_takes_weights(make):
     assert everyone.fit(X, y, sample_weight=w + 1).score(X, y, sample_weight=w) > 0.8
 
 
+@pytest.mark.skipif(
+    Version(sklearn.__version__) < Version("1.7"),
+    reason="scikit-learn before 1.7 does not route metadata to the score of a pipeline",
+)
 def test_metadata_is_routed_to_every_step():
     X, _, _ = problem(n=40)
     y = np.resize([0, 1], len(X))

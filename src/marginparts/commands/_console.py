@@ -184,13 +184,21 @@ def watched(source: SampleSource, shown: Bars, doing: str) -> Iterator[Batch]:
         shown.advance(task, len(batch.labels))
 
 
+class _Bars(Bars):
+    """Bars that leave no trace when they are off; rich before 14.3 ends them with an empty line."""
+
+    def stop(self) -> None:
+        if not self.disable:
+            super().stop()
+
+
 def bars(*more: ProgressColumn, quiet: bool = False, memory: float = 30.0) -> Bars:
     """Return bars on the error stream: what is done, the time gone and the time left.
 
     The time left is guessed from the speed of the last seconds, ``memory`` of them.
     """
     console = Console(stderr=True)
-    return Bars(
+    return _Bars(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
         *more, TimeElapsedColumn(), TimeLeft(compact=True),
         console=console, transient=True, speed_estimate_period=memory,

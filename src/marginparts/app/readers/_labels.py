@@ -125,7 +125,7 @@ def targets(
         if source.layout.kind == "image":
             how = "sort some images into one subfolder a class"
         if column is not None:
-            how = f"fill in the column {column!r} for some rows"
+            how = f"fill in the column {column!r} for some rows, or see 'marginparts label'"
         raise FileProblemError(f"{source.path} has no label: {how}.")
     if several_each:
         return _indicator(labels, names), names

@@ -30,6 +30,7 @@ _ENDINGS = {
 #: The formats by the endings of files' names.
 FORMATS = {ending: name for name, endings in _ENDINGS.items() for ending in endings.split()}
 
+_SPREADSHEETS = {".xlsx", ".xlsm", ".xls", ".ods", ".numbers"}
 _COMPRESSIBLE = {"csv", "tsv", "jsonl", "svmlight", "mtx"}
 
 
@@ -140,6 +141,8 @@ def _format_of(path: Path) -> str:
     file_format = FORMATS.get(ending)
     if is_folder and file_format is None:
         return "images"
+    if ending in _SPREADSHEETS:
+        raise FileProblemError(f"{path} is a spreadsheet; save the sheet as .csv, and use that.")
     if file_format is None or (compressed and file_format not in _COMPRESSIBLE):
         raise FileProblemError(
             f"{path} is in no known format; its name must end in one of {' '.join(FORMATS)} (text "
