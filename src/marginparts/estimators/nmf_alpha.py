@@ -304,7 +304,8 @@ class NMFAlpha(CarriesPrior, GapsTransformer):
         run = check_parts(counted.run(recipe.run), X, r, column_names(self))
         n = X.shape[0]
         X, y, weights, rows = counted
-        same = together(X, y, weights) if isinstance(self.init, str) and mask is None else None
+        in_place = isinstance(missing, Gaps) or not isinstance(self.init, str)
+        same = None if in_place else together(X, y, weights)
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         if rows is not None and isinstance(missing, Gaps):
@@ -324,19 +325,23 @@ class NMFAlpha(CarriesPrior, GapsTransformer):
                 S = found.S if rows is None else found.S[rows]
                 found = found._replace(S=S if same is None else same.gathered(S))
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, found, weights)
-        if self.stop_ is Stop.MAX_ITER and self.tol > 0:
-            warnings.warn(
-                f"The largest number of iterations was reached ({self.max_iter}) before the "
-                f"tolerance (tol={self.tol:g}); increase one of them, or set tol=0.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self._warn_of_the_limit()
         if same is not None:
             self.sample_weight_ = counted.weights
             self.directions_ = same.spread(self.directions_)
         if rows is not None:
             self._spread_over(rows, n)
         return self
+
+    def _warn_of_the_limit(self) -> None:
+        """Say that a fit ended before it was good enough."""
+        if self.stop_ is Stop.MAX_ITER and self.tol > 0:
+            warnings.warn(
+                f"The largest number of iterations was reached ({self.max_iter}) before the "
+                f"tolerance (tol={self.tol:g}); increase one of them, or set tol=0.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
         """Let what is known of each row speak of all rows; those of weight 0 took no part."""
