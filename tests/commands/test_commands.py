@@ -1116,6 +1116,8 @@ def test_parts_are_said_to_be_stable_or_not(fitted, tmp_path):
 def test_parts_of_another_model_stay_as_they_are(fitted, tmp_path):
     table, old = fitted
     model, how = tmp_path / "m", ("--text", "body", "--label", "kind", "--lam", "1", "--cost", "1")
+    run("fit", table, *how, "--max-df", "0.9", "--fixed", old, "--out", model)
+    assert marginparts.load(model).n_parts == 3 + 16
     run("fit", table, *how, "--max-df", "0.9", "--fixed", old, "--components", 5, "--out", model)
     before, now = marginparts.load(old), marginparts.load(model)
     parts = before.classifier.parts_.components_

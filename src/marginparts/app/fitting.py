@@ -38,6 +38,9 @@ PATH = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 #: Entries of a part that a path keeps, where parts are lists of words.
 _PATH_ENTRIES = 12
 
+#: Parts that are learned beside fixed ones, unless their number is given.
+_BESIDE = 16
+
 #: Told what comes next: reading, preparing, encoding, choosing, comparing, following lam; behind
 #: a colon, with whom it is compared.
 OnStage = Callable[[str], None]
@@ -266,7 +269,7 @@ def _fitted(
     fixed = _other_parts(data, options.fixed, "model of fixed parts")
     asked: dict[str, Any] = {"fixed": fixed} | given
     classifier = NMFAlphaCV(
-        len(prior) if prior is not None and ranks == "auto" else ranks, lam=options.lam,
+        _number(prior, fixed) if ranks == "auto" else ranks, lam=options.lam,
         C=options.C, prior=prior, strength=options.strength, exclusivity=options.exclusivity,
         alpha_W=options.alpha_W, alpha_H=options.alpha_H, l1_ratio=options.l1_ratio,
         consensus=options.consensus, missing=options.missing, embedded=data.layout.vectors,
@@ -288,6 +291,13 @@ def _fitted(
     for each in (classifier, classifier.parts_):
         each.set_params(callback=None, checkpoint=None)
     return classifier
+
+
+def _number(prior: Array | None, fixed: Array | None) -> int | str:
+    """Return the number of parts that parts of other models ask for."""
+    if fixed is not None:
+        return len(fixed) + (_BESIDE if prior is None else len(prior))
+    return "auto" if prior is None else len(prior)
 
 
 def _other_parts(data: Prepared, other: Any, what: str) -> Array | None:

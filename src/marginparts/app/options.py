@@ -53,7 +53,7 @@ class Options(NamedTuple):
         Charges for large entries of codes and parts, see `NMFAlpha`.
     fixed : Model, path or None
         A model whose parts are the first ones of the fit and stay as they are, its words matched
-        by name.
+        by name. Unless the number of parts is given, 16 are learned beside them.
     consensus : int
         Short runs on whose agreement the parts are based, each with a number for how stable it is,
         see `NMFAlphaConsensus`; 0 for none.

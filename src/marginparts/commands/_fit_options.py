@@ -118,7 +118,7 @@ L1Ratio = Annotated[
 ]  # fmt: skip
 Fixed = Annotated[
     Path | None,
-    _method("--fixed", "MODEL", "A model whose parts come first, and stay as they are."),
+    _method("--fixed", "MODEL", "A model whose parts come first and stay; 16 more are learned."),
 ]
 Consensus = Annotated[
     int,

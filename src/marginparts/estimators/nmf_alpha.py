@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
 from marginparts._types import (
     DEFAULT_LAM,
@@ -20,7 +18,6 @@ from marginparts._types import (
     Result,
     Samples,
     Seed,
-    Stop,
     Targets,
 )
 from marginparts.backends import Backend
@@ -303,7 +300,8 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         run = check_parts(counted.run(recipe.run), X, r, column_names(self))
         n = X.shape[0]
         X, y, weights, rows = counted
-        same = together(X, y, weights) if isinstance(self.init, str) and mask is None else None
+        in_place = isinstance(missing, Gaps) or not isinstance(self.init, str)
+        same = None if in_place else together(X, y, weights)
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         if rows is not None and isinstance(missing, Gaps):
@@ -325,13 +323,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
                 S = found.S if rows is None else found.S[rows]
                 found = found._replace(S=S if same is None else same.gathered(S))
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, found, weights)
-        if self.stop_ is Stop.MAX_ITER and self.tol > 0:
-            warnings.warn(
-                f"The largest number of iterations was reached ({self.max_iter}) before the "
-                f"tolerance (tol={self.tol:g}); increase one of them, or set tol=0.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        self._warn_of_the_limit()
         if same is not None:
             self.sample_weight_ = counted.weights
             self.directions_ = same.spread(self.directions_)
