@@ -270,7 +270,7 @@ def test_events_of_the_wrong_kind_are_passed_over(strange, tmp_path):
     path = tmp_path / "a.jsonl"
     event = {"id": "a", "kind": "estimate", "when": "", "accuracy": 0.5, "error": 0.1}
     path.write_text(f"{json.dumps({**event, **strange})}\n{json.dumps({**event, 'id': 'b'})}\n")
-    labeling = Labeling(["cats purr", "dogs bark"], journal=path, background=False)
+    labeling = Labeling(["cats purr", "dogs bark"] * 4, journal=path, background=False)
     assert labeling.journal.damaged == 1
     assert [entry["accuracy"] for entry in labeling.status()["history"]] == [0.5]
 

@@ -138,6 +138,26 @@ def _seeds_can_be_shown(fields: Mapping[str, Any], sizes: dict[str, int]) -> boo
     )
 
 
+def _each(value: Any) -> list[Any]:
+    """Return the values to try, which may be one."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _are_updates(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether the numbers of updates are words, None, or within bounds; several may be tried."""
+    return all(
+        each is None
+        or isinstance(each, str)
+        or (isinstance(each, int) and not isinstance(each, bool) and 1 <= each <= _MOST_UPDATES)
+        for each in _each(fields.get("map_iter"))
+    )
+
+
+def _are_choices(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether to normalize is a word, yes or no; several may be tried."""
+    return all(isinstance(each, str | bool | None) for each in _each(fields.get("normalize")))
+
+
 _BACKEND = Value("backend", "str")
 
 _MISSING = Value("missing", "str", options=("nan", "zeros"), optional=True)
@@ -198,8 +218,8 @@ _CLASSIFIER: Table = (
     *_STRENGTHS,
     Rule("seeds", _are_seeds),
     Value("embedded", "int", 0, word=True, optional=True),
-    Value("normalize", "bool", word=True, optional=True),
-    Value("map_iter", "int", 1, _MOST_UPDATES, optional=True, word=True),
+    Rule("normalize", _are_choices),
+    Rule("map_iter", _are_updates, f"is not between 1 and {_MOST_UPDATES}"),
     Value("map_iter_", "int", 1, _MOST_UPDATES, optional=True),
     Value("scoring", "str", options=tuple(SCORINGS), optional=True),
     Part("parts_", ("NMFAlpha", "SemiNMFAlpha"), own="nmkd"),
