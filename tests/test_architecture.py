@@ -28,7 +28,7 @@ NEVER_AT_THE_TOP = {
     *("pyarrow", "anndata", "h5py", "zarr", "PIL"),
 }
 
-MAY_PRINT = {"cli", "versions"}  # the latter is asked to
+MAY_PRINT = {"cli", "_version"}  # the latter is asked to
 
 
 def module_name(path: Path) -> str:

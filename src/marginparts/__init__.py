@@ -13,6 +13,7 @@ from marginparts._version import __version__
 if TYPE_CHECKING:
     from marginparts import datasets
     from marginparts._types import Progress, Result, Stop
+    from marginparts._version import show_versions
     from marginparts.app.fitting import fit_file
     from marginparts.app.model_file import load, save
     from marginparts.checkpoint import Checkpoint
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from marginparts.solve.prior import carried_parts
     from marginparts.solve.start import class_start
     from marginparts.topics import TopicView, to_pyldavis, topic_view
-    from marginparts.versions import show_versions
 
 #: The module each public name lives in.
 _HOME = {
@@ -93,7 +93,7 @@ _HOME = {
     "plot_stability": "plots",
     "save": "app.model_file",
     "seed_columns": "seeds",
-    "show_versions": "versions",
+    "show_versions": "_version",
     "to_pyldavis": "topics",
     "top_words": "plots",
     "topic_view": "topics",

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from marginparts._version import show_versions
 from marginparts.commands import data, demo, edit, fit, label, ranks, reproduce, show, suggest, use
 from marginparts.commands._console import Commands, close_output
 from marginparts.files.atomic import leave
@@ -39,8 +40,6 @@ _VERSION = "Show the version, and the versions of what matters."
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from marginparts.versions import show_versions
-
         show_versions()
         raise typer.Exit()
 

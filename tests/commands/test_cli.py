@@ -9,7 +9,7 @@ import numpy
 import pytest
 from typer.testing import CliRunner
 
-from marginparts import __version__, datasets, versions
+from marginparts import __version__, _version, datasets
 from marginparts.app import demo
 from marginparts.cli import app
 
@@ -53,7 +53,7 @@ def test_versions_are_told_without_an_import_of_the_libraries():
 
 
 def test_a_library_that_is_absent_is_said_to_be(monkeypatch):
-    monkeypatch.setattr(versions, "OPTIONAL", ("no-such-library",))
+    monkeypatch.setattr(_version, "OPTIONAL", ("no-such-library",))
     assert "no-such-library not installed\n" in run("--version").output
 
 
