@@ -1,12 +1,14 @@
 """Embeddings with few labels: the same encoder and labels, with and without us.
 
 python benchmarks/embeddings.py [--draws 5] [--data sms_spam,ohsumed,news] [--labels 5,20,50]
+python benchmarks/embeddings.py --show --methods vectors
 
 A word's vector is that of wordllama (its wheel has the weights: pip install wordllama==0.3.9), a
 text's is the mean of its words' vectors weighted by tf-idf. Collections, draws and test rows are
 those of the race with few labels (docs/few-labels.md). Logistic regression and the linear SVM see
 all 256 dimensions and choose C among 0.1 to 1000 by folds of the labels; ours has 64 parts of each
 view and nothing else set. Rows that are in the results are not computed again.
+Means are over the draws that all methods shown have.
 """
 
 import argparse
@@ -104,15 +106,23 @@ def done():
         return list(csv.DictReader(file))
 
 
-def show(rows):
-    names = list(dict.fromkeys(row["method"] for row in rows))
+def show(rows, endings):
+    names = [
+        name for name in dict.fromkeys(row["method"] for row in rows) if name.endswith(endings)
+    ]
     print("| data | labels a class | draws |", " | ".join(names), "|")
     print("|--- |---: |---: |" + "---: |" * len(names))
     for data, labels in dict.fromkeys((row["data"], row["labels"]) for row in rows):
         own = [row for row in rows if (row["data"], row["labels"]) == (data, labels)]
-        found = [[float(row["score"]) for row in own if row["method"] == name] for name in names]
-        means = " | ".join(f"{np.mean(each):.1f}" if each else "-" for each in found)
-        print(f"| {data} | {labels} | {max(map(len, found))} | {means} |")
+        found = {
+            name: {r["draw"]: float(r["score"]) for r in own if r["method"] == name}
+            for name in names
+        }
+        common = set.intersection(*(set(scores) for scores in found.values()))  # no draw by half
+        means = " | ".join(
+            f"{np.mean([scores[draw] for draw in common]):.1f}" for scores in found.values()
+        )
+        print(f"| {data} | {labels} | {len(common)} | {means} |")
 
 
 def main():
@@ -123,7 +133,7 @@ def main():
     parser.add_argument("--methods", default="", help="only those with one of these endings")
     parser.add_argument("--show", action="store_true", help="only show what is there")
     args = parser.parse_args()
-    kept = done()
+    kept, endings = done(), tuple(args.methods.split(","))
     seen = {tuple(row[name] for name in FIELDS[:4]) for row in kept}
     for name in () if args.show else args.data.split(","):
         collection = collections.load_collection(name)
@@ -132,8 +142,7 @@ def main():
             for labels in args.labels.split(","):
                 rows = draw_rows(collection, int(labels), draw)
                 for method, run in runs.items():
-                    left_out = not method.endswith(tuple(args.methods.split(",")))
-                    if left_out or (name, labels, str(draw), method) in seen:
+                    if not method.endswith(endings) or (name, labels, str(draw), method) in seen:
                         continue
                     began = time.perf_counter()
                     with threadpool_limits(1), warnings.catch_warnings():
@@ -147,7 +156,7 @@ def main():
                         writer = csv.DictWriter(file, FIELDS)
                         writer.writeheader()
                         writer.writerows(kept)
-    show(kept)
+    show(kept, endings)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ samples, ``w = sum_i alpha_i y_i x_i`` with ``alpha_i >= 0``. The samples with p
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -217,17 +218,9 @@ def find_directions(
             duals = counts
         if labels.weights is not None:
             duals = [labels.weights[t.rows] * alpha for t, alpha in zip(usable, duals, strict=True)]
-    carry: Array = np.ones(len(mass))
-    if features is not None or spec.features is not None:
-        lengths, seen_lengths = row_lengths(X), row_lengths(seen)
-        carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
-    # without a constant, samples of one side may bear a hyperplane among points of either sign
-    enough = any if has_signs(X) else all
-    kept = [
-        k
-        for k, (task, alpha) in enumerate(zip(usable, duals, strict=True))
-        if enough(np.any((alpha * carry[task.rows])[task.signs == sign] > 0) for sign in (1, -1))
-    ]
+    same = features is None and spec.features is None
+    carry = np.ones(len(mass)) if same else _carry(X, seen)
+    kept = _borne(usable, duals, carry, enough=any if has_signs(X) else all)
     usable = [usable[k] for k in kept]
     _report_left_out(tasks, usable)
     own = ([costs[k] for k in kept], [duals[k] for k in kept])
@@ -256,6 +249,27 @@ def _seen(
     if whole is not None:
         return seen * (1 / whole.length)
     return seen * (1 / _root_mean_square(row_lengths(seen), labels.weights))
+
+
+def _carry(X: Data, seen: sp.csr_array) -> Array:
+    """Return what a coefficient of each row that is seen is as one of a row of X."""
+    lengths, seen_lengths = row_lengths(X), row_lengths(seen)
+    carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+    return np.asarray(carry)
+
+
+def _borne(
+    tasks: list[BinaryTask], duals: list[Array], carry: Array, enough: Callable[..., bool]
+) -> list[int]:
+    """Return which hyperplanes have coefficients above 0 on both sides.
+
+    Without a constant, samples of one side may bear one among points of either sign.
+    """
+    return [
+        k
+        for k, (task, alpha) in enumerate(zip(tasks, duals, strict=True))
+        if enough(np.any((alpha * carry[task.rows])[task.signs == sign] > 0) for sign in (1, -1))
+    ]
 
 
 def _gathered_directions(

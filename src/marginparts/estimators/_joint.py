@@ -20,7 +20,7 @@ from marginparts.solve.run_spec import RunSpec
 
 #: Rounds at most, rounds without a gain after which no more are tried, and iterations of V and H in
 #: each of them.
-ROUNDS, _PATIENCE, _ITERATIONS = 5, 2, 30
+ROUNDS, _PATIENCE, ITERATIONS = 5, 2, 30
 
 #: The labels of one of so many folds are hidden.
 _FOLDS = 3
@@ -67,7 +67,7 @@ def rounds_of(
             return
         found = found._replace(S=found.asked.directions(alphas).astype(X.dtype))
         run = replace(
-            recipe.run, init=(result.H, result.V), max_iter=min(_ITERATIONS, recipe.run.max_iter)
+            recipe.run, init=(result.H, result.V), max_iter=min(ITERATIONS, recipe.run.max_iter)
         )
         again = replace(recipe, run=run)
         ((_, result),) = again.parts(X, labels, found.S, rank, (lam,), seed)
