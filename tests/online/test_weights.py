@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
+from packaging.version import Version
 from sklearn.metrics import accuracy_score
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import Pipeline
@@ -137,6 +138,10 @@ def test_weights_that_make_no_sense_are_refused():
         model.partial_fit(X[:50], TRUTH[:50]).score(X[:50], known, np.arange(50) >= 9)
 
 
+@pytest.mark.skipif(
+    Version(sklearn.__version__) < Version("1.7"),
+    reason="scikit-learn before 1.7 does not route metadata to the score of a pipeline",
+)
 def test_weights_are_routed_to_fit_score_and_partial_fit():
     w = np.resize([0.0, 1.0, 2.0], 120)
     with sklearn.config_context(enable_metadata_routing=True):

@@ -100,7 +100,7 @@ def dense_hdf5(X, folder):
 
 
 def h5ad(X, folder):
-    pytest.importorskip("anndata").AnnData(X=X).write_h5ad(folder / "X.h5ad")
+    pytest.importorskip("anndata").AnnData(X=sp.csr_matrix(X)).write_h5ad(folder / "X.h5ad")
     return folder / "X.h5ad"
 
 
@@ -112,7 +112,7 @@ def zarr_store(X, folder):
 
 def anndata_zarr(X, folder):
     pytest.importorskip("zarr")
-    pytest.importorskip("anndata").AnnData(X=X).write_zarr(folder / "X.zarr")
+    pytest.importorskip("anndata").AnnData(X=sp.csr_matrix(X)).write_zarr(folder / "X.zarr")
     return folder / "X.zarr"
 
 
