@@ -21,8 +21,8 @@ from marginparts.estimators._inputs import column_names
 from marginparts.recipe import Recipe, RunSpec
 from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import factorize_path, margin_components, parts_of
-from marginparts.solve.gaps import found_gaps
-from marginparts.solve.map import share_in_span
+from marginparts.solve.gaps import Missing, found_gaps
+from marginparts.solve.map import map_rows_each, share_in_span
 from marginparts.solve.run_spec import check_parts
 from marginparts.solve.scales import Scales
 from marginparts.validation import check_nonnegative
@@ -37,6 +37,7 @@ class MarginTransformer(GapsTransformer):
     # set by the constructor of the subclass
     lam: float
     fixed: ArrayLike | None
+    feature_weight: ArrayLike | None
     solver: str
     max_iter: int
     tol: float
@@ -97,6 +98,16 @@ class MarginTransformer(GapsTransformer):
         if not steering.is_straight:
             loss += steering.charge(get_backend("reference"), *scales.start(result.H, result.V))
         return loss
+
+    def _coefficients(self, X: Data, missing: Missing = None) -> Array:
+        X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()
+        X, gaps = found_gaps(X, missing or self.missing)
+        if gaps is not None:
+            X = gaps.known(X)
+        if self.feature_weight is not None:
+            scales = Scales.of(X, None, np.asarray(self.feature_weight))
+            X, V = scales.data(X), scales.start(V, V)[1]
+        return map_rows_each(X, V, [self.map_iter], self.backend, gaps)[0]
 
     def path(
         self, X: Samples, lams: Iterable[float], *, mask: Any = None,

@@ -90,8 +90,8 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
     multiclass : {"ovr", "ovo"}
         More than two classes: one direction a class, or one a pair as in the paper.
     direction_C : float or "auto"
-        Cost of the classifiers that give the directions; ``"auto"`` is 1, and several are tried
-        where some hundreds of labels can tell, or with ``scale=False``.
+        Cost of the classifiers that give the directions; ``"auto"`` is 1, and chosen where some
+        hundreds of labels can tell or ``scale`` is False.
     scale : bool
         Whether lam counts in units of the data's mass, and the classifiers behind the directions
         see rows of length 1 on average; False is the paper's raw coefficients.
@@ -189,9 +189,8 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         What fills gaps, with ``missing="nan"``.
     head_ : Head
         The final SVM: coefficients, intercepts and how codes are scaled.
-    n_iter_ : int
-    classes_ : array
-    n_features_in_ : int
+    n_iter_, classes_, n_features_in_
+        As for `NMFAlpha`.
 
     Examples
     --------
@@ -323,8 +322,8 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
             sparse y is labeled: no label applies. With ``seeds`` it may be left out.
         sample_weight : (n,) array-like or None
             How much each row counts in the loss, in all SVMs and in the accuracy by which
-            candidates are compared; 0 leaves it out. Teachers see each row once, but where rows are
-            mostly repeats whole-number weights become rows. For X in memory.
+            candidates are compared; 0 leaves it out. Teachers see each row once, unless rows are
+            mostly repeats. For X in memory.
 
         Returns
         -------

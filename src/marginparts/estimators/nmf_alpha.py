@@ -31,10 +31,8 @@ from marginparts.estimators._repeats import together
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
-from marginparts.solve.gaps import Gaps, Missing, found_gaps
-from marginparts.solve.map import map_rows_each
+from marginparts.solve.gaps import Gaps, found_gaps
 from marginparts.solve.run_spec import check_parts
-from marginparts.solve.scales import Scales
 from marginparts.solve.start import check_init
 from marginparts.validation import check_nonnegative, check_rank, check_weights
 
@@ -372,7 +370,9 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         X, gaps = found_gaps(X, recipe.run.missing)
         result: Result | None = None
         if self.directions == "joint" and labels is not None:
-            found, result = self._moved_together(X, labels, recipe, seed)
+            found, result, self.joint_curve_, self.joint_scores_ = joint_fit(
+                X, labels, recipe, int(self.n_components), float(self.lam), seed
+            )
         if found is None and labels is not None:
             found = find_directions(X, labels, recipe.directions, seed)
         self.directions_ = None if found is None else found.S
@@ -389,25 +389,6 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         error = result.losses[-1] - self._beside_the_data(X, result, recipe.run)
         self.reconstruction_err_ = float(np.sqrt(2 * max(error, 0.0)))
         return self
-
-    def _moved_together(
-        self, X: Data, labels: Labels, recipe: Recipe, seed: int
-    ) -> tuple[Directions, Result]:
-        """Return directions that moved with the parts, and the parts."""
-        found, result, self.joint_curve_, self.joint_scores_ = joint_fit(
-            X, labels, recipe, int(self.n_components), float(self.lam), seed
-        )
-        return found, result
-
-    def _coefficients(self, X: Data, missing: Missing = None) -> Array:
-        X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()
-        X, gaps = found_gaps(X, missing or self.missing)
-        if gaps is not None:
-            X = gaps.known(X)
-        if self.feature_weight is not None:
-            scales = Scales.of(X, None, np.asarray(self.feature_weight))
-            X, V = scales.data(X), scales.start(V, V)[1]
-        return map_rows_each(X, V, [self.map_iter], self.backend, gaps)[0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
