@@ -33,7 +33,9 @@ def model_of(times: int, d: int = 200, r: int = 64) -> NMFAlpha:
         if isinstance(value, np.ndarray) and d in value.shape:
             share = times if name == "components_" else 1  # parts sum to one
             tiles = [times if n == d else 1 for n in value.shape]
-            setattr(model, name, np.tile(value / share, tiles))
+            tiled = np.tile(value / share, tiles)
+            # other digits in each, so that the file is as large as its numbers
+            setattr(model, name, tiled * np.random.default_rng(1).uniform(0.5, 1, tiled.shape))
     return model
 
 

@@ -28,13 +28,13 @@ class Target:
     prepare : function of a folder
         Returns the attack, which may write into the folder.
     short : int
-        Cases of the short form.
+        Cases of the short form; 0 leaves a target to the long one.
     both : bool
         Whether the short form must see both outcomes.
     """
 
     prepare: Callable[[Path], Attack]
-    short: int = 200
+    short: int = 150
     both: bool = True
 
 

@@ -170,4 +170,4 @@ def attack_estimators(folder):
     return lambda rng: one_case(lambda options: options[rng.integers(len(options))], rng)
 
 
-TARGETS = {"estimators": Target(attack_estimators, 150)}
+TARGETS = {"estimators": Target(attack_estimators, 0)}

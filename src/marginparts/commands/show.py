@@ -175,7 +175,7 @@ def report(
     from marginparts.app.readers import open_source
     from marginparts.app.report import find_examples, payload_of, render
 
-    page = out or Path(model.with_suffix(".html").name)
+    page = out or Path(f"{model.stem}.html")
     with _console.sentences(), _console.bars(quiet=quiet or as_json) as shown:
         _console.refuse_same(file, page)
         _console.refuse_same(model, page)

@@ -148,14 +148,16 @@ def _are_updates(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     return all(
         each is None
         or isinstance(each, str)
-        or (isinstance(each, int) and not isinstance(each, bool) and 1 <= each <= _MOST_UPDATES)
+        or (isinstance(each, int | np.integer) and 1 <= each <= _MOST_UPDATES)
         for each in _each(fields.get("map_iter"))
     )
 
 
 def _are_choices(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     """Whether to normalize is a word, yes or no; several may be tried."""
-    return all(isinstance(each, str | bool | None) for each in _each(fields.get("normalize")))
+    return all(
+        isinstance(each, str | bool | np.bool_ | None) for each in _each(fields.get("normalize"))
+    )
 
 
 _BACKEND = Value("backend", "str")
