@@ -68,7 +68,7 @@ sphinx_gallery_conf = {
     "backreferences_dir": "api/backreferences",
     "doc_module": ("marginparts",),
     "reference_url": {"marginparts": None},
-    "image_scrapers": ("matplotlib", "returned_figures.returned_figures"),
+    "image_scrapers": ("returned_figures.returned_figures", "matplotlib"),
     "filename_pattern": r"/plot_",
     "within_subsection_order": "FileNameSortKey",
     "matplotlib_animations": False,

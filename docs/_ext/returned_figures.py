@@ -3,7 +3,6 @@
 import weakref
 from typing import Any
 
-from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 from sphinx_gallery.scrapers import figure_rst
 
@@ -14,10 +13,10 @@ def returned_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[
     """Save the figures among an example's variables that were not saved before."""
     paths = []
     for value in list(block_vars["example_globals"].values()):
-        is_new = isinstance(value, Figure) and value not in _shown
-        # pyplot's own figures have a canvas of its backend, and were saved by its scraper
-        if is_new and type(value.canvas) is FigureCanvasBase:
+        if isinstance(value, Figure) and value not in _shown:
             _shown.add(value)
-            paths.append(next(block_vars["image_path_iterator"]))
-            value.savefig(paths[-1], dpi=100)
+            # pyplot's own have a manager until its scraper, which comes next, saves and closes them
+            if value.canvas.manager is None:
+                paths.append(next(block_vars["image_path_iterator"]))
+                value.savefig(paths[-1], dpi=100)
     return figure_rst(paths, gallery_conf["src_dir"])
