@@ -1,6 +1,6 @@
 """Cell types from 5 labels a type: ours beside CellTypist; and the memory of a backed fit.
 
-    pip install celltypist
+    pip install celltypist "scikit-learn<1.8"
     python benchmarks/cells.py
     python benchmarks/cells.py --preparations
     python benchmarks/cells.py --memory
