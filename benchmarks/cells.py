@@ -1,6 +1,6 @@
 """Cell types from 5 labels a type: ours beside CellTypist; and the memory of a backed fit.
 
-    pip install celltypist
+    pip install celltypist "scikit-learn<1.8"
     python benchmarks/cells.py
     python benchmarks/cells.py --preparations
     python benchmarks/cells.py --memory
@@ -15,6 +15,7 @@ logarithms.
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -58,6 +59,7 @@ def by_celltypist(adata: Any, types: Any, known: Any) -> dict[str, Any]:
     import celltypist
 
     celltypist.logger.set_level("ERROR")
+    logging.getLogger("marginparts").setLevel(logging.WARNING)  # it lets all others speak
     labeled = adata[known].copy()
     # the genes are a panel: their counts do not sum to 10,000, which is all that is checked
     model = celltypist.train(labeled, labels=types[known], check_expression=False)

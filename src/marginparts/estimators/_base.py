@@ -46,6 +46,14 @@ from marginparts.weighting import usual_weights
 _ENOUGH_ROWS = 20_000
 
 
+def _first_rows(X: OutOfCore) -> Data:
+    """Return as many of the first rows as are needed and fit into memory."""
+    count = min(X.shape[0], _ENOUGH_ROWS)
+    while count > 1 and not X.fits(np.arange(count)):
+        count //= 2
+    return X[np.arange(count)]
+
+
 class CarriesPrior(BaseEstimator):
     """An estimator whose ``prior`` may be a fitted one: no part of it, but what it learns from."""
 
@@ -84,8 +92,7 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ShowsP
     def _keep_projection(self, X: Data | OutOfCore) -> None:
         """Keep the weights of the columns and the map onto the parts, where the codes need them."""
         if self.output in ("projection", "mixed"):
-            rows = X[np.arange(min(X.shape[0], _ENOUGH_ROWS))] if isinstance(X, OutOfCore) else X
-            self._project(usual_weights(rows))
+            self._project(usual_weights(_first_rows(X) if isinstance(X, OutOfCore) else X))
 
     def _project(self, weights: Array | None) -> None:
         self.column_weights_ = weights
