@@ -14,8 +14,8 @@ from scipy.special import kl_div
 from marginparts import NMFAlpha, NMFAlphaClassifier, SemiNMFAlpha
 from marginparts.directions import DirectionSpec, find_directions
 from marginparts.estimators._joint import rounds_of
-from marginparts.joint import Joint
 from marginparts.labels import encode_labels
+from marginparts.svm.joint import Joint
 from oracle import KINDS
 
 

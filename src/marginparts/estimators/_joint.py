@@ -11,12 +11,12 @@ import numpy as np
 
 from marginparts._types import Array, Data, Result
 from marginparts.directions import Directions, find_directions
-from marginparts.joint import Joint
 from marginparts.labels import Labels
 from marginparts.recipe import Recipe
 from marginparts.rows.base import Elsewhere
 from marginparts.selection.folds import Fold, labeled_folds
 from marginparts.solve.run_spec import RunSpec
+from marginparts.svm.joint import Joint
 
 #: Rounds at most, rounds without a gain after which no more are tried, and iterations of V and H in
 #: each of them.

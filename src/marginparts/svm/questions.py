@@ -55,7 +55,9 @@ class Questions(NamedTuple):
         own = self.alphas if alphas is None else alphas
         own = [alpha * self.carry[task.rows] for alpha, task in zip(own, self.tasks, strict=True)]
         S = columns_of(self.tasks, own, self.seen.shape[0])
-        return sp.csr_array(S @ sp.diags_array(self.factors)) if self.tasks else S
+        if np.all(self.factors == 1):
+            return S
+        return sp.csr_array(S @ sp.diags_array(self.factors))
 
 
 def duals_of(
