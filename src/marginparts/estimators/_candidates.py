@@ -58,7 +58,7 @@ def ranks_of(
     """Return the numbers of parts to try."""
     if isinstance(value, str):
         if value != "auto":
-            raise ValueError(f"n_components={value!r} is unknown; give a number or 'auto'.")
+            raise ValueError(f"n_components={value!r} is unknown; give an integer or 'auto'.")
         if several and not taught:
             value = usual_ranks(labels, X.shape)
         elif several:

@@ -79,6 +79,8 @@ class Classroom:
         Without those of each fold.
     signs : bool
         Whether there are columns of either sign.
+    in_memory : bool
+        Whether all rows of the data are.
     """
 
     rows: NDArray[np.intp]
@@ -89,6 +91,7 @@ class Classroom:
     lesson: Lesson
     without: list[Lesson]
     signs: bool = False
+    in_memory: bool = True
 
     @classmethod
     def of(
@@ -123,7 +126,8 @@ class Classroom:
             if seeds is not None:
                 hints = hints_of(few, views, weights, seeds, labels.classes, seed)
             lesson, without = lessons_of(views, known, hidden, hints)
-        return cls(rows, few, weights, views, folds, lesson, without, signs)
+        in_memory = not isinstance(X, OutOfCore)
+        return cls(rows, few, weights, views, folds, lesson, without, signs, in_memory)
 
     def blocks(self, recipe: Recipe) -> list[Any]:
         """Return the columns without and with signs."""
@@ -153,10 +157,12 @@ class Classroom:
         """Return the labels that the parts begin with, of these rows or of all n; None for none.
 
         Dense samples are near to the means of some samples of their class, and parts that begin
-        there end better, where there are samples enough for means. Texts are mixtures of parts that
-        classes share.
+        there end better, where there are samples enough for means, all of them in memory. Texts are
+        mixtures of parts that classes share.
         """
-        if self.views.sparse or self.signs or len(self.rows) < _SAMPLES_A_PART * rank:
+        if self.views.sparse or self.signs or not self.in_memory:
+            return None
+        if len(self.rows) < _SAMPLES_A_PART * rank:
             return None
         if n is None or n == len(self.rows):
             return lesson.labels
