@@ -79,6 +79,7 @@ sphinx_gallery_conf = {
     "download_all_examples": True,
     "promote_jupyter_magic": False,
     "plot_gallery": True,
+    "parallel": 2,
 }
 
 # --- looks

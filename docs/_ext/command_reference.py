@@ -23,7 +23,7 @@ def plain(text: str | None) -> str:
     """Return help as reST in which nothing is markup but code."""
     text = " ".join((text or "").split())
     text = re.sub(r"([*_|\\])", r"\\\1", text)
-    text = re.sub(r"(?<![\w`-])(--[a-z][a-z-]*)", r"``\1``", text)
+    text = re.sub(r"(?<![\w`-])(--[a-zA-Z][a-zA-Z0-9-]*)", r"``\1``", text)
     return re.sub(r"`+([^`]*)`+", lambda m: "``" + m[1].replace("\\", "") + "``", text)
 
 

@@ -36,6 +36,17 @@ def parts(adata: Any, *, key: str = "nmf_alpha", n_parts: int = 24, n_genes: int
     -------
     Figure
         ``figure.savefig("parts.png")`` writes it; a notebook shows it.
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import numpy as np
+    >>> import marginparts.sc as mp
+    >>> counts = np.random.default_rng(0).poisson(2.0, (30, 12)).astype("float32")
+    >>> adata = anndata.AnnData(counts)
+    >>> adata.obs["kind"] = ["a", "b", "Unknown"] * 10
+    >>> mp.tl.nmf_alpha(adata, "kind", n_components=2, max_iter=5)
+    >>> figure = mp.pl.parts(adata)
     """
     codes, about = _results(adata, key)
     holder = adata.raw if about["params"].get("use_raw") else adata
@@ -65,6 +76,17 @@ def codes(adata: Any, groupby: str | None = None, *, key: str = "nmf_alpha") -> 
     Figure
         A row a group and a column a part, darker for a larger share; parts stand below the group
         that has most of them.
+
+    Examples
+    --------
+    >>> import anndata
+    >>> import numpy as np
+    >>> import marginparts.sc as mp
+    >>> counts = np.random.default_rng(0).poisson(2.0, (30, 12)).astype("float32")
+    >>> adata = anndata.AnnData(counts)
+    >>> adata.obs["kind"] = ["a", "b", "Unknown"] * 10
+    >>> mp.tl.nmf_alpha(adata, "kind", n_components=2, max_iter=5)
+    >>> figure = mp.pl.codes(adata)
     """
     H, _ = _results(adata, key)
     groupby = key if groupby is None else groupby
