@@ -1,6 +1,7 @@
 """Settings for all tests."""
 
 import os
+import signal
 
 import pytest
 
@@ -18,3 +19,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "driver" in item.fixturenames:
             item.add_marker("extra")
+
+
+def pytest_configure():
+    """Hear Ctrl-C also where a shell runs the tests in the background, and has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -268,7 +268,9 @@ def test_seeds_that_want_to_break_it_are_a_short_sentence(name, text, tmp_path):
 )  # fmt: skip
 def test_events_of_the_wrong_kind_are_passed_over(strange, tmp_path):
     path = tmp_path / "a.jsonl"
-    event = {"id": "a", "kind": "estimate", "when": "", "accuracy": 0.5, "error": 0.1}
+    event = {
+        "id": "a", "kind": "estimate", "when": "", "labeled": 3, "accuracy": 0.5, "error": 0.1,
+    }  # fmt: skip
     path.write_text(f"{json.dumps({**event, **strange})}\n{json.dumps({**event, 'id': 'b'})}\n")
     labeling = Labeling(["cats purr", "dogs bark"] * 4, journal=path, background=False)
     assert labeling.journal.damaged == 1
