@@ -1,4 +1,4 @@
-"""Bad moments, once each; ``pytest -m slow tests/test_moments.py`` tries each 20 times."""
+"""Bad moments, once each and 20 times each: ``pytest -m slow tests/test_moments.py``."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ def ran(times):
     return done.stdout, done.stderr
 
 
-@pytest.mark.wide
+@pytest.mark.slow  # it takes minutes
 def test_bad_moments_leave_nothing_half_done():
     said, wrong = ran(1)
     assert said.count("1 of 1") == 14, said + wrong

