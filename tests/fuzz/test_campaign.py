@@ -9,7 +9,6 @@ from attacking import ran
 from campaign import Record, campaign
 from targets import TARGETS
 
-
 #: Targets whose refusals repeat what the file says and can be longer than a sentence should be; the
 #: long form has them.
 TOO_LONG = {"checkpoint run", "checkpoint race", "checkpoint choice", "reader jsonl", "seeds csv"}
