@@ -10,7 +10,8 @@ from sklearn.svm import LinearSVC
 from marginparts import NMFAlphaClassifier, NMFAlphaCV, TransductiveSVM
 from marginparts.labels import encode_labels, task_weights
 from marginparts.scores import quality
-from marginparts.svm.head import fit_head, squared_hinge_weights
+from marginparts.svm.head import fit_head
+from marginparts.svm.newton import SquaredHinge
 from marginparts.svm.thresholds import choose_thresholds
 
 
@@ -52,9 +53,9 @@ def test_weighted_svms_agree_with_liblinear():
     X, y, _ = rare(n=200, labeled=200)
     labels = encode_labels(y)
     theirs = LinearSVC(C=0.5, class_weight="balanced", tol=1e-8, max_iter=100_000).fit(X, y)
-    cost = 0.5 * task_weights(labels.tasks()[0], labels, "balanced")
+    counts = task_weights(labels.tasks()[0], labels, "balanced")
     signs = np.where(y == 1, 1.0, -1.0)
-    w = squared_hinge_weights(np.hstack([X, np.ones((200, 1))]), signs, cost)
+    w = SquaredHinge(np.hstack([X, np.ones((200, 1))]), signs, counts).at(0.5)
     assert_allclose(w, np.append(theirs.coef_, theirs.intercept_), atol=1e-3)
     dense, sparse = (fit_head(Z, labels, 1.0, class_weight={1: 4.0}) for Z in (X, sp.csr_array(X)))
     assert_allclose(dense.coef, sparse.coef, atol=0.02)

@@ -18,7 +18,6 @@ from sklearn.decomposition import TruncatedSVD
 
 from marginparts.experiments import plan, tables
 from marginparts.experiments.climbing import COSTS, climb
-from marginparts.experiments.cost_path import CostPath
 from marginparts.experiments.data import load_data
 from marginparts.experiments.edges import at_edge, edges
 from marginparts.experiments.grid import SearchGrid
@@ -30,8 +29,7 @@ from marginparts.experiments.registry import METHODS, method_named
 from marginparts.experiments.runner import run_unit, run_units
 from marginparts.experiments.scoring import Board, Parts, Search, score_all
 from marginparts.experiments.store import Store, StoreError
-from marginparts.labels import UNKNOWN, encode_labels
-from marginparts.svm.head import fit_head
+from marginparts.labels import UNKNOWN
 
 SMALL = SearchGrid(
     lams=(1.0, 10.0), lam=3.0, literal_lam=30.0, lda_inputs=(5, 20), map_iter=5, max_iter=20,
@@ -258,36 +256,6 @@ class TestClimbing:
     def test_costs_are_wide(self):
         assert COSTS[0] <= 1e-4
         assert COSTS[-1] >= 1e5
-
-
-def labels_of(kind, n, rng):
-    if kind == "several":
-        Y = rng.integers(2, size=(n, 4))
-        Y[:, 3] = 1
-        return encode_labels(Y)
-    labels = encode_labels(rng.integers(2 if kind == "two" else 5, size=n))
-    if kind == "absent":  # a class that no row has
-        return replace(labels, classes=np.arange(6))
-    return labels
-
-
-class TestCostPath:
-    @pytest.mark.parametrize("kind", ["two", "many", "absent", "several"])
-    @pytest.mark.parametrize("normalize", [True, False])
-    def test_it_is_fit_head_for_every_cost(self, kind, normalize):
-        rng = np.random.default_rng(0)
-        labels = labels_of(kind, 80, rng)
-        Z = rng.random((80, 7)) + (labels.codes.reshape(80, -1)[:, :1] == 1)
-        path = CostPath(Z, labels, normalize=normalize)
-        for C in (1.0, 3.0, 0.1, 1000.0):
-            found, wanted = path.at(C), fit_head(Z, labels, C, normalize=normalize)
-            assert_allclose(found.values(Z), wanted.values(Z), atol=1e-3, rtol=1e-3)
-
-    def test_sparse_rows(self):
-        rng = np.random.default_rng(1)
-        Z, labels = sp.csr_array(rng.random((40, 5))), labels_of("many", 40, rng)
-        found = CostPath(Z, labels, normalize=True).at(1.0).values(Z)
-        assert_array_equal(found, fit_head(Z, labels, 1.0).values(Z))
 
 
 class TestBoard:

@@ -1,5 +1,7 @@
 """The last SVM: exactly LIBLINEAR's problem, solved to the end."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,7 +10,8 @@ from sklearn.svm import LinearSVC
 
 from marginparts.labels import Labels, encode_labels
 from marginparts.svm import head as linear_head
-from marginparts.svm.head import fit_head, squared_hinge_weights
+from marginparts.svm.head import Heads, fit_head
+from marginparts.svm.newton import SquaredHinge
 
 
 def problem(n, q, seed, noise=0.5):
@@ -24,16 +27,55 @@ def test_the_optimum_is_stationary(n, q, C):
     """The loss is convex, so a gradient of zero is the optimum."""
     Z, y = problem(n, q, seed=n + q)
     y[:2] = -1, 1
-    w = squared_hinge_weights(Z, y, C)
-    room = np.maximum(0, 1 - y * (Z @ w))
-    gradient = w - 2 * C * ((y * room) @ Z)
+    assert_stationary(Z, y, C, SquaredHinge(Z, y).at(C))
+
+
+def assert_stationary(Z, y, C, w):
+    slack = np.maximum(0, 1 - y * (Z @ w))
+    gradient = w - 2 * C * ((y * slack) @ Z)
     assert np.linalg.norm(gradient) < 1e-5 * np.linalg.norm(2 * C * (y @ Z))
+
+
+@pytest.mark.parametrize(("n", "q"), [(60, 3), (200, 17), (20, 40)])
+def test_so_is_that_of_each_cost_after_another(n, q):
+    """Whatever entered or left the margin on the way."""
+    Z, y = problem(n, q, seed=n + q)
+    question = SquaredHinge(Z, y)
+    for C in (1.0, 100.0, 1e-4, 3.0, 3.0, 1e6, 0.1):
+        assert_stationary(Z, y, C, question.at(C))
+
+
+def labels_of(kind, n, rng):
+    if kind in ("several", "gaps"):
+        Y = rng.integers(2, size=(n, 4)).astype(float)
+        Y[:, 3] = 1
+        if kind == "gaps":
+            Y[::3, 1] = np.nan
+        return encode_labels(Y)
+    labels = encode_labels(rng.integers(2 if kind == "two" else 5, size=n))
+    if kind == "absent":  # a class that no row has
+        return replace(labels, classes=np.arange(6))
+    return labels
+
+
+@pytest.mark.parametrize("kind", ["two", "many", "absent", "several", "gaps"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_the_costs_before_do_not_matter(kind, normalize):
+    rng = np.random.default_rng(0)
+    labels = labels_of(kind, 80, rng)
+    Z = rng.random((80, 7)) + (labels.codes.reshape(80, -1)[:, :1] == 1)
+    counts = rng.random(80)
+    for rows, atol in ((Z, 1e-4), (sp.csr_array(Z), 0)):
+        heads = Heads(rows, labels, normalize=normalize, weights=counts)
+        for C in (1.0, 3.0, 0.1, 1000.0):
+            alone = fit_head(rows, labels, C, normalize=normalize, weights=counts)
+            assert_allclose(heads.at(C).values(rows), alone.values(rows), atol=atol, rtol=1e-4)
 
 
 def test_the_loss_is_below_that_of_liblinear():
     Z, y = problem(300, 10, seed=0)
     svm = LinearSVC(C=10.0, dual=False, fit_intercept=False, tol=1e-6).fit(Z, y)
-    w = squared_hinge_weights(Z, y, 10.0)
+    w = SquaredHinge(Z, y).at(10.0)
 
     def loss(w):
         return w @ w / 2 + 10 * np.sum(np.maximum(0, 1 - y * (Z @ w)) ** 2)
@@ -111,5 +153,5 @@ def test_one_known_class_is_always_predicted(k, classes):
 
 def test_equal_columns_and_a_huge_cost():
     Z, y = problem(40, 4, seed=5)
-    w = squared_hinge_weights(np.hstack([Z, Z]), y, 1e14)
+    w = SquaredHinge(np.hstack([Z, Z]), y).at(1e14)
     assert np.isfinite(w).all()

@@ -327,7 +327,7 @@ def _fit_best(
         fitted = _taught_parts(model, recipe, (n_components, lam), labels, ready, room)
         parts, beside = fitted[0], fitted[1] if len(fitted) > 1 else None
         Z = np.hstack([own._codes(X) for own, X in zip(fitted, room.blocks(recipe), strict=True)])
-        head = room.head(Z, room.lesson, recipe.head.C, **how)
+        (head,) = room.heads(Z, room.lesson, [recipe.head.C], **how)
     thresholds: Array = np.zeros(len(head.intercept))
     calibration = None
     if choice.held_out is not None:

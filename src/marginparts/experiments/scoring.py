@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from marginparts.experiments.climbing import COSTS, climb
-from marginparts.experiments.cost_path import CostPath
 from marginparts.experiments.protocol import Codes, Records, Scored, Trial
+from marginparts.svm.head import Heads
 from marginparts.weighting import has_unit_rows
 
 #: Mapping updates that may be tried.
@@ -96,10 +96,10 @@ class Board:
         """Return a function of the cost that scores an SVM on codes."""
         m = self.trial.n_labeled(fraction)
         labels = self.trial.train.take(np.arange(m))
-        path = CostPath(codes.train[:m], labels, normalize=normalize)
+        heads = Heads(codes.train[:m], labels, normalize=normalize)
 
         def score(C: float) -> float:
-            head, setting = path.at(C), {**codes.setting, "normalize": normalize, "C": C}
+            head, setting = heads.at(C), {**codes.setting, "normalize": normalize, "C": C}
             values = head.values(codes.validation), head.values(codes.test)
             return self.records.enter(fraction, setting, *values)
 

@@ -26,7 +26,7 @@ from marginparts.selection._choice import honest_scores as honest_scores_of
 from marginparts.selection._race import Comparison
 from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
 from marginparts.solve.start import thread_pools
-from marginparts.svm.head import Head, fit_head
+from marginparts.svm.head import Head, Heads
 from marginparts.teaching import (
     Lesson,
     Views,
@@ -192,15 +192,17 @@ class Classroom:
         found = self.directions(self.lesson, recipe, seed, whole)
         return found.spread_over(self.rows, X.shape[0])
 
-    def head(
-        self, Z: Array, lesson: Lesson, C: float, *, normalize: bool, class_weight: ClassWeight
-    ) -> Head:
-        """Train the last SVM on the codes (m, r) of these rows."""
+    def heads(
+        self, Z: Array, lesson: Lesson, costs: Iterable[float], *, normalize: bool,
+        class_weight: ClassWeight,
+    ) -> list[Head]:  # fmt: skip
+        """Train the last SVM on the codes (m, r) of these rows, once for each cost."""
         with thread_pools().limit(limits=1, user_api="blas"):  # for many small systems
-            return fit_head(
-                Z, lesson.labels, C, normalize=normalize, class_weight=class_weight,
+            heads = Heads(
+                Z, lesson.labels, normalize=normalize, class_weight=class_weight,
                 weights=lesson.weights, center=True,
             )  # fmt: skip
+            return [heads.at(C) for C in costs]
 
 
 def _tell(folds: list[Fold]) -> bool:
@@ -234,18 +236,21 @@ def choose_taught(
         for setting, values in found:
             said.setdefault(setting, []).append(values)
         trials.done += 1
+        if len(grid.direction_C) > 1 and _tell(room.folds):
+            grid = grid._replace(direction_C=(_direction_cost(said, fold),))
     if not said:
         return Choice(fallback, {})
     folds = room.folds[: trials.done]
-    scores = {
-        setting: [fold.quality(values) for fold, values in zip(folds, own, strict=True)]
+    scores = {  # those that were dropped on the way have fewer
+        setting: [fold.quality(values) for fold, values in zip(folds, own, strict=False)]
         for setting, own in said.items()
     }
+    whole = {setting: own for setting, own in scores.items() if len(own) == len(folds)}
 
     def pick(some: Iterable[int]) -> Setting:
         """Choose on some folds: the best rank, and what is simplest or usual at that rank."""
         some = list(some)
-        seen = {setting: [own[k] for k in some] for setting, own in scores.items()}
+        seen = {setting: [own[k] for k in some] for setting, own in whole.items()}
         top = max(seen, key=lambda setting: float(np.mean(seen[setting])))
         at_rank = {s: own for s, own in seen.items() if s.n_components == top.n_components}
         if _tell(room.folds):
@@ -282,12 +287,22 @@ def _answers(
             if trials.stopped:
                 return
             codes = recipe.codes(room.X, result, grid.map_iter, room.weights)
-            for (map_iter, Z), normalize, C in product(codes.items(), grid.normalize, grid.C):
-                head = room.head(
-                    Z, lesson, C, normalize=normalize, class_weight=recipe.head.class_weight
+            for (map_iter, Z), normalize in product(codes.items(), grid.normalize):
+                heads = room.heads(
+                    Z, lesson, grid.C, normalize=normalize, class_weight=recipe.head.class_weight
                 )
-                setting = Setting(rank, lam, map_iter, normalize, C, cost)
-                yield setting, head.values(Z[fold.hidden])
+                for C, head in zip(grid.C, heads, strict=True):
+                    setting = Setting(rank, lam, map_iter, normalize, C, cost)
+                    yield setting, head.values(Z[fold.hidden])
+
+
+def _direction_cost(said: dict[Setting, list[Array]], fold: Fold) -> float:
+    """Choose the cost of the SVMs behind the directions by what was said of the first fold.
+
+    Each cost takes parts of its own, so the folds that follow try the chosen one alone.
+    """
+    scores = {setting: [fold.quality(own[0])] for setting, own in said.items()}
+    return _simplest_of(scores, len(fold.hidden)).direction_C
 
 
 def _simplest_of(scores: dict[Setting, list[float]], hidden: int) -> Setting:

@@ -231,12 +231,11 @@ def _centroids(
     groups = sorted(groups, key=lambda rows: (-counts[rows].sum(), rows[0]))[:r]
     if not groups:
         return []
-    each = max(r // len(groups), 1)
-    found = (
-        _class_centroids(X[rows], each, seed, None if weights is None else weights[rows])
-        for rows in groups
-    )
-    return [centroid for own in found for centroid in own]
+    each, found = max(r // len(groups), 1), []
+    for rows in groups:
+        counted = None if weights is None else weights[rows]
+        found.extend(_class_centroids(X[rows], each, seed, counted))
+    return found
 
 
 def _class_centroids(X: Data, k: int, seed: int, weights: Array | None) -> list[Array]:

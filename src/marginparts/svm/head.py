@@ -1,40 +1,36 @@
-"""The linear SVM on the codes, one for each class or label: exact, and fast for few columns.
+"""The linear SVM on the codes, one for each class or label.
 
-The squared hinge is quadratic wherever the set of samples within the margin stays the same, so a
-Newton step lands on the optimum of the present set, and a handful of steps reaches the optimum
-itself (Keerthi & DeCoste 2005). With r columns a step costs one r x r Gram matrix of the samples
-within the margin: several times faster than a general solver, and exact.
+With few columns Newton's method solves it (`marginparts.svm.newton`): several times faster than a
+general solver, and exact. For sparse rows, or many columns, it is LIBLINEAR.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
 from marginparts.backends.base import inverse_or_zero, safe_ratio
 from marginparts.labels import BinaryTask, ClassWeight, Labels, task_weights
+from marginparts.svm.newton import SquaredHinge, gram_of
 
 Vector = NDArray[np.float64]
 
 #: Up to here the Gram matrices of Newton's method are cheap; beyond it LIBLINEAR takes over.
 _FEW_COLUMNS = 1000
 
-#: Steps and steps of a line search, at most; about five of each are usual.
-_STEPS, _LINE_STEPS = 100, 30
-
 #: Entries of the rows, over all questions, from which on threads are worth their start.
 _LARGE = 1_000_000
 
-#: The gradient at the end, beside the one at zero.
-_TOL = 1e-6
+#: A solver's weights (r,) and intercept for a cost.
+Solver = Callable[[float], Vector]
 
 
 class Head(NamedTuple):
@@ -60,18 +56,13 @@ def scaled_rows(Z: Data, size: float | None) -> Data:
     return safe_ratio(rows, lengths[:, None])
 
 
-def fit_head(
-    Z: Data,
-    labels: Labels,
-    C: float,
-    *,
-    normalize: bool = True,
-    class_weight: ClassWeight = None,
-    weights: Array | None = None,
-    seed: int = 0,
-    center: bool = False,
-) -> Head:
-    """Train on the rows whose labels are known.
+def fit_head(Z: Data, labels: Labels, C: float, **how: Any) -> Head:
+    """Train on the rows whose labels are known, for one cost; see `Heads`."""
+    return Heads(Z, labels, **how).at(C)
+
+
+class Heads:
+    """Trains on the rows whose labels are known, for one cost after another.
 
     Parameters
     ----------
@@ -79,7 +70,6 @@ def fit_head(
     labels : Labels
         Of the same n rows; those without a label are left out. A class without a labeled row is
         never predicted.
-    C : float
     normalize : bool
         Give every row length 1, or else only all rows together (root mean square).
     class_weight : None, "balanced" or dict
@@ -90,47 +80,96 @@ def fit_head(
     center : bool
         Let C count in units of the spread of the (dense) rows about their mean: what all rows have
         in common, however large, then does not matter.
-
-    Returns
-    -------
-    Head
     """
-    known = np.flatnonzero(labels.labeled)
-    Z, labels = Z[known], labels.take(known)
-    counts = np.ones(len(known)) if weights is None else weights[known]
-    size = None
-    if not normalize:
-        squares = row_norms(Z.astype(np.float64), squared=True)
-        size = float(np.sqrt(np.average(squares, weights=labels.weights))) or 1.0
-    rows, r = scaled_rows(Z, size), Z.shape[1]
-    mean, spread = _mean_and_spread(rows, labels.weights) if center else (np.zeros(r), 1.0)
-    if center:
-        rows = (rows - mean) / spread
-    newton = not sp.issparse(rows) and r <= _FEW_COLUMNS
-    if newton:
-        rows = np.hstack([rows, np.ones((rows.shape[0], 1))])
-    tasks = labels.tasks() if labels.multilabel else _class_tasks(labels)
-    solve = squared_hinge_weights if newton else partial(_liblinear_weights, seed=seed)
 
-    def weights_of(k: int, task: BinaryTask) -> Vector:
-        if len(np.unique(task.signs)) < 2:  # what all samples have is always given, or never
-            return np.append(np.zeros(r), task.signs[0] if len(task.signs) else -1.0)
-        some = rows if len(task.rows) == rows.shape[0] else rows[task.rows]
-        cost = C * task_weights(task, labels, class_weight) * counts_of(counts, task, k)
-        return solve(some, task.signs, cost)
+    def __init__(
+        self,
+        Z: Data,
+        labels: Labels,
+        *,
+        normalize: bool = True,
+        class_weight: ClassWeight = None,
+        weights: Array | None = None,
+        seed: int = 0,
+        center: bool = False,
+    ) -> None:
+        known = np.flatnonzero(labels.labeled)
+        Z, self._labels = Z[known], labels.take(known)
+        counts = np.ones(len(known)) if weights is None else weights[known]
+        self._size = None
+        if not normalize:
+            squares = row_norms(Z.astype(np.float64), squared=True)
+            self._size = float(np.sqrt(np.average(squares, weights=self._labels.weights))) or 1.0
+        rows = scaled_rows(Z, self._size)
+        self._mean, self._spread = np.zeros(Z.shape[1]), 1.0
+        if center:
+            self._mean, self._spread = _mean_and_spread(rows, self._labels.weights)
+            rows = (rows - self._mean) / self._spread
+        newton = not sp.issparse(rows) and Z.shape[1] <= _FEW_COLUMNS
+        several = self._labels.multilabel
+        tasks = self._labels.tasks() if several else _class_tasks(self._labels)
+        own = [
+            task_weights(task, self._labels, class_weight) * counts_of(counts, task, k)
+            for k, task in enumerate(tasks)
+        ]
+        solver = _newton_solvers if newton else partial(_liblinear_solvers, seed=seed)
+        self._solvers = solver(rows, tasks, own)
+        # LIBLINEAR draws from one stream of random numbers for all threads
+        self._n_jobs = -1 if newton and rows.size * len(tasks) > _LARGE else 1
 
-    # LIBLINEAR draws from one stream of random numbers for all threads
-    n_jobs = -1 if newton and rows.size * len(tasks) > _LARGE else 1
-    found = Parallel(n_jobs, backend="threading")(
-        delayed(weights_of)(k, task) for k, task in enumerate(tasks)
-    )
-    W = np.reshape(found, (len(tasks), r + 1))
-    coef, intercept = np.ascontiguousarray(W[:, :-1]), np.ascontiguousarray(W[:, -1])
-    if center:
-        coef = coef / spread
-        intercept = intercept - coef @ mean
-    head = Head(coef, intercept, size)
-    return head if labels.multilabel or len(labels.classes) == 2 else _of_all_classes(head, labels)
+    def at(self, C: float) -> Head:
+        """Return the hyperplanes for a cost."""
+        found = Parallel(self._n_jobs, backend="threading")(
+            delayed(solve)(C) for solve in self._solvers
+        )
+        W = np.reshape(found, (len(self._solvers), len(self._mean) + 1))
+        coef = W[:, :-1] / self._spread
+        head = Head(coef, W[:, -1] - coef @ self._mean, self._size)
+        labels = self._labels
+        one_for_all = labels.multilabel or len(labels.classes) == 2
+        return head if one_for_all else _of_all_classes(head, labels)
+
+
+def _newton_solvers(rows: Any, tasks: list[BinaryTask], counts: list[Vector]) -> list[Solver]:
+    """Return the solver of each question about some rows (n, r), which count so much each."""
+    rows = np.hstack([rows, np.ones((len(rows), 1))])
+    counts = [_over_all(len(rows), task, own) for task, own in zip(tasks, counts, strict=True)]
+    whole = None
+    if len(counts) > 1 and all(np.array_equal(own, counts[0]) for own in counts[1:]):
+        whole = gram_of(rows, counts[0])
+    solvers: list[Solver] = []
+    for task, own in zip(tasks, counts, strict=True):
+        signs = np.ones(len(rows))
+        signs[task.rows] = task.signs
+        solvers.append(_constant(rows.shape[1], task) or SquaredHinge(rows, signs, own, whole).at)
+    return solvers
+
+
+def _over_all(n: int, task: BinaryTask, counts: Vector) -> Vector:
+    """Return what each of n rows counts: those that a question leaves out count nothing."""
+    if len(task.rows) == n:
+        return counts
+    found = np.zeros(n)
+    found[task.rows] = counts
+    return found
+
+
+def _liblinear_solvers(
+    rows: Data, tasks: list[BinaryTask], counts: list[Vector], *, seed: int
+) -> list[Solver]:
+    """The same with LIBLINEAR, for rows (n, r)."""
+    return [
+        _constant(rows.shape[1] + 1, task) or partial(_liblinear_weights, rows, task, own, seed)
+        for task, own in zip(tasks, counts, strict=True)
+    ]
+
+
+def _constant(q: int, task: BinaryTask) -> Solver | None:
+    """Return a solver with nothing to solve: what all samples have is always given, or never."""
+    if len(np.unique(task.signs)) == 2:
+        return None
+    always = np.append(np.zeros(q - 1), task.signs[0] if len(task.signs) else -1.0)
+    return lambda C: always
 
 
 def _mean_and_spread(rows: Array, weights: Array | None) -> tuple[Vector, float]:
@@ -168,80 +207,20 @@ def _of_all_classes(head: Head, labels: Labels) -> Head:
     return Head(coef, intercept, head.size)
 
 
-def _liblinear_weights(Z: Data, y: Vector, cost: Vector, *, seed: int) -> Vector:
+def _liblinear_weights(rows: Data, task: BinaryTask, counts: Vector, seed: int, C: float) -> Vector:
     """Train one SVM; return its weights and its intercept, which is penalized like a weight."""
     from sklearn.svm import LinearSVC
 
+    Z = rows if len(task.rows) == rows.shape[0] else rows[task.rows]
     if sp.issparse(Z):  # LIBLINEAR knows 32-bit indices only
         csr, dtype = sp.csr_array(Z), np.int32
         arrays = (csr.data, csr.indices.astype(dtype), csr.indptr.astype(dtype))
         Z = sp.csr_array(arrays, shape=csr.shape)
     # the primal solver is the steadier one when there are more samples than columns
     dual = Z.shape[0] < Z.shape[1]
+    cost = C * counts
     C = float(np.max(cost))
     svm = LinearSVC(
         C=C, dual=dual, tol=1e-3 if dual else 1e-2, max_iter=10_000, random_state=seed
-    ).fit(Z, y, sample_weight=cost / C)
+    ).fit(Z, task.signs, sample_weight=cost / C)
     return np.append(svm.coef_.ravel(), svm.intercept_)
-
-
-def squared_hinge_weights(Z: Array, y: Vector, C: float | Vector) -> Vector:
-    """Minimize ``|w|^2 / 2 + sum C max(0, 1 - y Z w)^2``.
-
-    Parameters
-    ----------
-    Z : (n, q)
-    y : (n,)
-        Signs, -1 and 1.
-    C : float or (n,)
-        The cost of each sample.
-
-    Returns
-    -------
-    w : (q,)
-    """
-    w, margins = np.zeros(Z.shape[1]), np.zeros(len(y))
-    C = np.broadcast_to(np.asarray(C, dtype=np.float64), y.shape)
-    # where the sums cancel, rounding is all there is
-    sums = np.linalg.norm((C * y) @ Z), 1e-6 * np.linalg.norm(C @ np.abs(Z))
-    enough = _TOL * 2 * float(max(sums))
-    for _ in range(_STEPS):
-        within = np.flatnonzero(margins < 1)
-        inside = Z[within]
-        cost = 2 * C[within]
-        gradient = w - (cost * y[within] * (1 - margins[within])) @ inside
-        if np.linalg.norm(gradient) <= enough:
-            break
-        hessian = inside.T @ (cost[:, None] * inside)
-        hessian[np.diag_indices_from(hessian)] += 1
-        # equal columns and a huge cost: rounding must not make it indefinite
-        hessian[np.diag_indices_from(hessian)] += np.finfo(float).eps * np.trace(hessian)
-        step = -cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient)
-        change = y * (Z @ step)
-        size = line_search(w, step, margins, change, C)
-        w, margins = w + size * step, margins + size * change
-    return w
-
-
-def line_search(w: Vector, step: Vector, margins: Vector, change: Vector, C: Vector) -> float:
-    """Return the best multiple of a step: the zero of a slope that rises in straight pieces."""
-    low, high, size = 0.0, np.inf, 1.0
-    ahead, curve = float(w @ step), float(step @ step)
-    for _ in range(_LINE_STEPS):
-        slack = 1 - margins - size * change
-        within = slack > 0
-        moved = change[within]
-        dear = 2 * C[within] * moved
-        slope = ahead + size * curve - float(dear @ slack[within])
-        bend = curve + float(dear @ moved)
-        if slope > 0:
-            high = size
-        else:
-            low = size
-        new = size - slope / bend
-        if not low < new < high:
-            new = (low + high) / 2 if np.isfinite(high) else 2 * size
-        if abs(new - size) <= 1e-9 * size:
-            return new
-        size = new
-    return size
