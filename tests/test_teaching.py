@@ -16,6 +16,7 @@ from marginparts.teaching import lessons_of, lessons_of_several, views_of
 from marginparts.teaching.lesson import TAUGHT_WEIGHT, all_values, confident
 from marginparts.teaching.several import Answers, Opinion, best_cut, with_shares
 from marginparts.teaching.transduction import (
+    Balance,
     balanced,
     class_shares,
     least_squares_values,
@@ -158,6 +159,23 @@ def test_balanced_answers_have_the_shares_on_average():
     B = balanced(Q, shares)
     np.testing.assert_allclose(B.mean(axis=0), shares, atol=1e-3)
     np.testing.assert_allclose(B.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "first", "dense", "after"),
+    [
+        (4, 0.4, True, 0.5),  # with four labels a class that may be chance
+        (100, 0.4, True, 0.4),  # with a hundred it is not
+        (4, 0.1, True, 0.1),
+        (4, 0.4, False, 0.4),  # texts have little in common, and first answers are less biased
+    ],
+)
+def test_equal_shares_are_taken_for_dense_rows_unless_first_answers_deny_them(
+    labels, first, dense, after
+):
+    Q = np.where(np.arange(1000)[:, None] < 1000 * first, [0.9, 0.1], [0.1, 0.9])
+    balance = Balance(np.repeat([0, 1], labels), 2, dense=dense)
+    assert balance(Q).mean(axis=0)[0] == pytest.approx(after, abs=0.01)
 
 
 @pytest.mark.parametrize("values", [least_squares_values, logistic_values])

@@ -33,6 +33,9 @@ _BALANCING, _SHARPNESS = 20, 0.05
 #: drawn class by class; and by which factor the classes' shares may then move.
 _EQUAL, _FREEDOM = 0.8, 1.3
 
+#: By how much first answers may err in the logarithm of a class's share, with one label a class.
+_DOUBT = 1.4
+
 
 def class_shares(codes: Codes, c: int) -> Array | None:
     """Return the share of rows (c,) that each class is believed to have; None if labels cannot say.
@@ -49,11 +52,14 @@ class Balance:
     """Keeps the answers for unlabeled rows near the classes' shares.
 
     Where the labels do not say what these are, those of the first answers are taken, and later ones
-    may differ from them by a factor of 1.3: left free, one class can take all.
+    may differ from them by a factor of 1.3: left free, one class can take all. Dense rows have so
+    much in common that first answers lean to one class or another by chance. There equal shares are
+    taken where first answers from so few labels do not speak against them.
     """
 
-    def __init__(self, codes: Codes, c: int) -> None:
+    def __init__(self, codes: Codes, c: int, *, dense: bool = False) -> None:
         self._known, self._first = class_shares(codes, c), np.empty(0)
+        self._doubt = _DOUBT * np.sqrt(c / len(codes)) if dense else 0.0
 
     def __call__(self, Q: Array) -> Array:
         """Return probabilities (n, c) that have the shares on average."""
@@ -62,7 +68,10 @@ class Balance:
         counts = np.bincount(Q.argmax(axis=1), minlength=Q.shape[1]) + 0.01 * len(Q)
         shares = counts / counts.sum()
         if not len(self._first):
-            self._first = shares
+            self._first, c = shares, len(shares)
+            if np.abs(np.log(c * shares)).max() < self._doubt:
+                self._known = np.full(c, 1 / c)
+                return balanced(Q, self._known)
         shares = np.clip(shares, self._first / _FREEDOM, self._first * _FREEDOM)
         return balanced(Q, shares / shares.sum())
 
@@ -79,12 +88,15 @@ def balanced(Q: Array, shares: Array) -> Array:
     return np.asarray(Q / Q.sum(axis=1, keepdims=True))
 
 
-def least_squares_values(Z: Array, codes: Codes, c: int, ridge: float = 0.1) -> Array:
+def least_squares_values(
+    Z: Array, codes: Codes, c: int, ridge: float = 0.1, *, dense: bool = False
+) -> Array:
     """Return decision values (n, c) of ridge regression on its own answers.
 
     Z (n, q) are the rows, codes (n,) their classes where known; each class has a labeled row.
+    ``dense`` says whether the rows were dense before they had few dimensions (`Balance`).
     """
-    A, known, Y, balance = _begin(Z, codes, c)
+    A, known, Y, balance = _begin(Z, codes, c, dense=dense)
     penalty = np.full(A.shape[1], ridge)
     penalty[-1] = ridge * 1e-3  # the intercept is all but free
     if known.all():
@@ -109,13 +121,13 @@ def weighted_ridge(A: Array, weights: Array, Q: Array, penalty: Array) -> Array:
 
 
 def logistic_values(
-    Z: Array, codes: Codes, c: int, ridge: float = 0.03, *, rounds: int = 6
+    Z: Array, codes: Codes, c: int, ridge: float = 0.03, *, rounds: int = 6, dense: bool = False
 ) -> Array:
     """Return decision values (n, c) of logistic regression on its own, sharpened answers.
 
     As `least_squares_values`; with no rounds it is logistic regression on the labeled rows.
     """
-    A, known, Y, balance = _begin(Z, codes, c)
+    A, known, Y, balance = _begin(Z, codes, c, dense=dense)
     B = _logistic_fit(A[known], np.ones(known.sum()), Y[known], ridge, None, 100)
     if known.all():
         return np.asarray(A @ B)
@@ -130,12 +142,14 @@ def logistic_values(
     return np.asarray(A @ B)
 
 
-def _begin(Z: Array, codes: Codes, c: int) -> tuple[Array, NDArray[np.bool_], Array, Balance]:
+def _begin(
+    Z: Array, codes: Codes, c: int, *, dense: bool
+) -> tuple[Array, NDArray[np.bool_], Array, Balance]:
     """Return the rows with a constant, which are labeled, their classes as 0 and 1, the balance."""
     known = codes != UNKNOWN
     Y = np.zeros((len(codes), c))
     Y[known, codes[known]] = 1
-    return np.hstack([Z, np.ones((len(Z), 1))]), known, Y, Balance(codes[known], c)
+    return np.hstack([Z, np.ones((len(Z), 1))]), known, Y, Balance(codes[known], c, dense=dense)
 
 
 def _logistic_fit(

@@ -37,11 +37,11 @@ def _latent(views: Views, codes: Codes, c: int) -> Array:
 
 
 def _least_squares(views: Views, codes: Codes, c: int) -> Array:
-    return least_squares_values(views.latent, codes, c)
+    return least_squares_values(views.latent, codes, c, dense=not views.sparse)
 
 
 def _logistic(views: Views, codes: Codes, c: int) -> Array:
-    return logistic_values(views.latent, codes, c)
+    return logistic_values(views.latent, codes, c, dense=not views.sparse)
 
 
 def _spectral(views: Views, codes: Codes, c: int) -> Array:
