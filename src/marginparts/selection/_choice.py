@@ -1,8 +1,9 @@
-"""What can be chosen, what was chosen, and how far that can be trusted."""
+"""What can be chosen, how it is compared, what was chosen, and how far that can be trusted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from marginparts._types import DEFAULT_LAM, Array
 from marginparts.labels import Labels
+from marginparts.scores import check_scoring
 from marginparts.selection.folds import Fold
 from marginparts.svm.thresholds import choose_thresholds
+from marginparts.validation import check_count, check_option
 
 #: What is tried for each parameter left to choose.
 LAM_GRID = (0.3, 1.0, 3.0, 10.0)
@@ -105,6 +108,26 @@ def usual_ranks(labels: Labels, shape: tuple[int, int]) -> tuple[int, ...]:
     most = min(max(128, 2 * base), max(min(shape) // 2, 1), few_labels)
     ranks = tuple(base * 2**k for k in range(5) if base * 2**k <= most)
     return ranks or (min(base, *shape),)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How candidates are compared; `NMFAlphaClassifier` says what the fields mean.
+
+    ``n_splits`` is the number of folds: by default five, or three when there are many labels.
+    """
+
+    scoring: str | None = None
+    thresholds: str | None = "auto"
+    rehearse: bool = True
+    n_splits: int | None = None
+
+    def __post_init__(self) -> None:
+        check_scoring(self.scoring)
+        if self.thresholds is not None:
+            check_option(self.thresholds, "thresholds", ("auto",))
+        if self.n_splits is not None:
+            check_count(self.n_splits, "cv", least=2)
 
 
 class HeldOut(NamedTuple):
