@@ -367,7 +367,9 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         than 0.
         """
         self.n_features_in_ = X.shape[1]
-        X, gaps = found_gaps(X, recipe.run.missing)
+        gaps: Gaps | None = None
+        if recipe.run.missing is not None:
+            X, gaps = found_gaps(X, recipe.run.missing)
         result: Result | None = None
         if self.directions == "joint" and labels is not None:
             found, result, self.joint_curve_, self.joint_scores_ = joint_fit(

@@ -19,7 +19,7 @@ from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums, inverse_or_zero, safe_ratio
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import Rows
-from marginparts.solve.gaps import Gaps, problem_with
+from marginparts.solve.gaps import Gaps
 from marginparts.solve.loop import WARM_UP, minimize
 
 #: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
@@ -72,8 +72,10 @@ def map_rows_each(
     step = max(1, _CHUNK // r)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        known = None if gaps is None else gaps.of_rows(rows)
-        problem = problem_with(known, kernels, X[rows], sweeps=50, settled=3e-4)
+        data = kernels.prepare(X[rows])
+        problem = NMFAlphaProblem(kernels, data, sweeps=50, settled=3e-4)
+        if gaps is not None:
+            problem = gaps.of_rows(rows).problem(kernels, data)
         replayed = kernels.adapted(problem)
         H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0), rows_of=problem.X)
         done = 0
