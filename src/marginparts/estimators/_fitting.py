@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -39,6 +41,7 @@ from marginparts.selection import (
     Choice,
     Classroom,
     Comparison,
+    Setting,
     choose,
     choose_taught,
 )
@@ -82,6 +85,26 @@ class Fitted(NamedTuple):
     beside: SemiNMFAlpha | None = None
 
 
+class Asked(NamedTuple):
+    """What a fit is asked, checked: rows and labels, how a model is made, what is to be chosen.
+
+    ``counted`` are the rows that count. Where they are mostly repeats, X and the labels are of
+    ``same``: each row as often as it counts.
+    """
+
+    X: Any
+    labels: Labels
+    recipe: Recipe
+    taught: bool
+    given: dict[str, tuple[Any, ...]]
+    grid: CandidateGrid
+    comparison: Comparison
+    seeds: Seeds | None
+    counted: Counted
+    same: Copies | None
+    filler: NMFAlpha | None
+
+
 def fit_classifier(
     model: NMFAlphaClassifier,
     X: Samples,
@@ -96,10 +119,42 @@ def fit_classifier(
     With ``several`` a parameter may be a sequence of candidates, and the number of parts is chosen
     too. ``cv`` is the number of folds, None for as many as suit the labels, or folds.
     """
-    n_splits = None if has_folds(cv) else cv
+    asked = _asked(model, X, y, sample_weight, several=several, cv=cv)
+    labels, recipe, grid, room = asked.labels, asked.recipe, asked.grid, None
+    rank, settings = max(grid.n_components), _settings(model, asked)
+    with prepared(model, asked.X, labels, rank, settings) as ready:
+        if asked.taught:
+            room = Classroom.of(ready.X, labels, recipe, asked.comparison, ready.seed, asked.seeds)
+            grid = room.left_open(asked.given, grid)
+            choice = choose_taught(room, grid, recipe, asked.comparison, ready.seed, model.callback)
+        else:
+            choice = choose(
+                ready.X, labels, grid, recipe, asked.comparison, ready.seed,
+                callback=model.callback, logbook=ready.logbook,
+            )  # fmt: skip
+        best = choice.best
+        recipe = recipe.tuned(
+            direction_C=best.direction_C, map_iter=best.map_iter, C=best.C,
+            normalize=best.normalize,
+        )  # fmt: skip
+        if room is None:
+            fitted, head = _fit_plain(model, best, recipe, labels, ready)
+        else:
+            fitted, head = _fit_taught(model, best, recipe, labels, ready, room)
+    found = _found(model, asked, choice, fitted, head, room)
+    return found if asked.same is None else _of_given_rows(found, asked.same, asked.counted)
+
+
+def _asked(
+    model: NMFAlphaClassifier, X: Samples, y: Targets | None, sample_weight: ArrayLike | None, *,
+    several: bool, cv: Any,
+) -> Asked:  # fmt: skip
+    """Check parameters, data and labels against each other: the boundary of both classifiers."""
     # wrong parameters are refused before the data is read
     given = given_candidates(model, several=several)
-    comparison = Comparison(model.scoring, model.thresholds, model.rehearse, n_splits)
+    comparison = Comparison(
+        model.scoring, model.thresholds, model.rehearse, None if has_folds(cv) else cv
+    )
     _recipe(model, taught=model.pseudo == "teachers")
     X = check_training_data(model, X)
     embedded = embedded_columns(model, X.shape[1])
@@ -123,20 +178,7 @@ def fit_classifier(
     ranks = ranks_of(model.n_components, labels, X, several=several, taught=taught)
     grid = grid_of(given, ranks, labels, scale=model.scale, taught=taught)
     recipe = replace(recipe, run=_run(model, counted._replace(X=X), recipe, ranks))
-    told = _settings(model, recipe, grid, seeds)
-    with prepared(model, X, labels, max(ranks), {**told, "cv": n_splits}) as ready:
-        room = None
-        if taught:
-            room = Classroom.of(ready.X, labels, recipe, comparison, ready.seed, seeds)
-            grid = room.left_open(given, grid)
-            choice = choose_taught(room, grid, recipe, comparison, ready.seed, model.callback)
-        else:
-            choice = choose(
-                ready.X, labels, grid, recipe, comparison, ready.seed, callback=model.callback,
-                logbook=ready.logbook,
-            )  # fmt: skip
-        found = _fit_best(model, choice, recipe, labels, ready, room)._replace(filler=filler)
-    return found if same is None else _of_given_rows(found, same, counted)
+    return Asked(X, labels, recipe, taught, given, grid, comparison, seeds, counted, same, filler)
 
 
 def _of_given_rows(found: Fitted, same: Copies, counted: Counted) -> Fitted:
@@ -152,20 +194,19 @@ def _of_given_rows(found: Fitted, same: Copies, counted: Counted) -> Fitted:
     return found
 
 
-def _settings(
-    model: NMFAlphaClassifier, recipe: Recipe, grid: CandidateGrid, seeds: Seeds | None
-) -> dict[str, Any]:
+def _settings(model: NMFAlphaClassifier, asked: Asked) -> dict[str, Any]:
     """Return all that decides what a fit finds, besides the data: a checkpoint is of one fit."""
     told = {
-        **recipe.parameters(), **grid._asdict(),
+        **asked.recipe.parameters(), **asked.grid._asdict(),
         **{name: getattr(model, name) for name in ("scoring", "thresholds", "rehearse")},
+        "cv": asked.comparison.n_splits,
     }  # fmt: skip
-    if recipe.embedded:
-        told["embedded"] = recipe.embedded
+    if asked.recipe.embedded:
+        told["embedded"] = asked.recipe.embedded
     if model.consensus:
         told["consensus"] = model.consensus
-    if seeds is not None:
-        told["seeds"] = [seeds.classes.tolist(), seeds.strengths]
+    if asked.seeds is not None:
+        told["seeds"] = [asked.seeds.classes.tolist(), asked.seeds.strengths]
     return told
 
 
@@ -264,74 +305,71 @@ def _recipe(model: NMFAlphaClassifier, *, taught: bool, elsewhere: bool = False)
     )  # fmt: skip
 
 
-def _factorized(
-    model: NMFAlphaClassifier, parts: Any, X: Any, labels: Labels | None, recipe: Recipe,
-    seed: int, **others: Any,
-) -> None:  # fmt: skip
-    """Fit parts to trusted data, from one start or from what several agree on."""
-    if model.consensus:
-        fit_agreed(parts, model.consensus, X, labels, recipe, seed, **others)
-    else:
-        parts._fit_trusted(X, labels, recipe, seed, **others)
+def _fit_of(model: NMFAlphaClassifier, parts: Any) -> Callable[..., Any]:
+    """Return how parts are fitted to trusted data: from one start, or from several that agree."""
+    return partial(fit_agreed, parts, model.consensus) if model.consensus else parts._fit_trusted
 
 
-def _taught_parts(
-    model: NMFAlphaClassifier, recipe: Recipe, setting: tuple[int, float], labels: Labels,
-    ready: FitInputs, room: Classroom,
-) -> list[Any]:  # fmt: skip
-    """Return the fitted parts of each block of columns, with what teachers say of the rows."""
+def _fit_plain(
+    model: NMFAlphaClassifier, best: Setting, recipe: Recipe, labels: Labels, ready: FitInputs
+) -> tuple[list[Any], Head]:
+    """Fit what was chosen to all samples and the labels that are known."""
+    parts = NMFAlpha._of(
+        recipe, best.n_components, best.lam, random_state=ready.seed, callback=model.callback
+    )
+    _fit_of(model, parts)(
+        ready.X, labels, recipe, ready.seed, logbook=ready.logbook, found=None,
+        weights=labels.weights,
+    )  # fmt: skip
+    known = np.flatnonzero(labels.labeled)
+    head = fit_head(
+        parts._codes(ready.X[known]), labels.take(known), recipe.head.C,
+        normalize=bool(recipe.head.normalize), class_weight=recipe.head.class_weight,
+    )  # fmt: skip
+    return [parts], head
+
+
+def _fit_taught(
+    model: NMFAlphaClassifier, best: Setting, recipe: Recipe, labels: Labels, ready: FitInputs,
+    room: Classroom,
+) -> tuple[list[Any], Head]:  # fmt: skip
+    """Fit what was chosen to all samples, with what teachers say of them.
+
+    Each block of columns, without signs and with them, has parts of its own.
+    """
     found = room.all_directions(ready.X, recipe, ready.seed, labels.weights)
-    blocks, fitted = blocks_of(ready.X, recipe.embedded), []
-    for k, X in enumerate(blocks):
+    start = room.start(room.lesson, best.n_components, ready.X.shape[0])
+    blocks, fitted, codes = blocks_of(ready.X, recipe.embedded), [], []
+    for k, (X, seen) in enumerate(zip(blocks, room.blocks(recipe), strict=True)):
         signed = bool(recipe.embedded) and k == len(blocks) - 1
         own = replace(recipe, embedded=X.shape[1] if signed else 0)
         kind: Any = SemiNMFAlpha if signed else NMFAlpha
-        parts = kind._of(own, *setting, random_state=ready.seed, callback=model.callback)
-        logbook = None if k else ready.logbook  # it keeps the position of one run
-        _factorized(
-            model, parts, X, room.start(room.lesson, setting[0], ready.X.shape[0]), own, ready.seed,
-            logbook=logbook, found=found, weights=labels.weights,
+        parts = kind._of(
+            own, best.n_components, best.lam, random_state=ready.seed, callback=model.callback
+        )
+        _fit_of(model, parts)(
+            X, start, own, ready.seed, logbook=None if k else ready.logbook,  # it keeps one run
+            found=found, weights=labels.weights,
         )  # fmt: skip
         parts.classes_ = labels.classes
         parts._project(None if signed else room.weights)
         fitted.append(parts)
-    return fitted
+        codes.append(parts._codes(seen))
+    (head,) = room.heads(
+        np.hstack(codes), room.lesson, [recipe.head.C], normalize=bool(recipe.head.normalize),
+        class_weight=recipe.head.class_weight,
+    )  # fmt: skip
+    return fitted, head
 
 
-def _fit_best(
-    model: NMFAlphaClassifier,
-    choice: Choice,
-    recipe: Recipe,
-    labels: Labels,
-    ready: FitInputs,
+def _found(
+    model: NMFAlphaClassifier, asked: Asked, choice: Choice, fitted: list[Any], head: Head,
     room: Classroom | None,
-) -> Fitted:
-    """Fit what was chosen to all samples, with what teachers say of them where there are any."""
-    n_components, lam, map_iter, normalize, C, direction_C = choice.best
-    recipe = recipe.tuned(direction_C=direction_C, map_iter=map_iter, C=C, normalize=normalize)
-    how: Any = {
-        "normalize": bool(recipe.head.normalize), "class_weight": recipe.head.class_weight
-    }  # fmt: skip
-    known, beside = np.flatnonzero(labels.labeled), None
-    if room is None:
-        parts = NMFAlpha._of(
-            recipe, n_components, lam, random_state=ready.seed, callback=model.callback
-        )
-        _factorized(
-            model, parts, ready.X, labels, recipe, ready.seed, logbook=ready.logbook, found=None,
-            weights=labels.weights,
-        )  # fmt: skip
-        codes = parts._codes(ready.X[known])
-        head = fit_head(codes, labels.take(known), recipe.head.C, **how)
-    else:
-        fitted = _taught_parts(model, recipe, (n_components, lam), labels, ready, room)
-        parts, beside = fitted[0], fitted[1] if len(fitted) > 1 else None
-        Z = np.hstack([own._codes(X) for own, X in zip(fitted, room.blocks(recipe), strict=True)])
-        (head,) = room.heads(Z, room.lesson, [recipe.head.C], **how)
+) -> Fitted:  # fmt: skip
+    """Return what a fit has found, with thresholds and probabilities where labels were hidden."""
     thresholds: Array = np.zeros(len(head.intercept))
-    calibration = None
+    labels, calibration = asked.labels, None
     if choice.held_out is not None:
-        # thresholds and probabilities are learned from what was said of hidden labels
         rows, values = choice.held_out
         truth = labels.take(rows)
         if labels.multilabel and model.thresholds is not None:
@@ -341,4 +379,8 @@ def _fit_best(
             head = head._replace(intercept=head.intercept - thresholds)
         calibration = calibrate(values - thresholds, truth)
     teachers = {} if room is None else room.lesson.teachers
-    return Fitted(choice, parts, head, thresholds, calibration, len(known), teachers, beside=beside)
+    parts, beside = fitted[0], fitted[1] if len(fitted) > 1 else None
+    return Fitted(
+        choice, parts, head, thresholds, calibration, int(labels.labeled.sum()), teachers,
+        asked.filler, beside,
+    )  # fmt: skip
