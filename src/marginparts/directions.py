@@ -28,9 +28,9 @@ from marginparts.labels import (
 )
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import row_lengths
+from marginparts.svm.duals import SOURCES, DualSource, Questions, duals_of
 from marginparts.svm.head import counts_of
 from marginparts.svm.pseudo_labels import pseudo_labels
-from marginparts.svm.questions import SOURCES, DualSource, Questions, duals_of
 from marginparts.validation import (
     check_cost,
     check_matrix,

@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from scipy.special import kl_div
 
 from marginparts._types import Array, Data
-from marginparts.svm.duals import DualProblem, solve_duals
-from marginparts.svm.questions import Questions
+from marginparts.svm.duals import DualProblem, Questions, solve_duals
 
 #: What the dual counts at the start, beside the loss of a question's components.
 _MARGIN = 3.0
