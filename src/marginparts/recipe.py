@@ -22,8 +22,7 @@ from marginparts.rows.base import OutOfCore
 from marginparts.solve.factorize import factorize_path, parts_of
 from marginparts.solve.gaps import Gaps
 from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
-from marginparts.solve.run_spec import RunSpec
-from marginparts.solve.scales import Scales
+from marginparts.solve.run_spec import RunSpec, Scales
 from marginparts.solve.semi import semi_codes, semi_parts, semi_path
 from marginparts.validation import check_cost, check_count, check_option
 

@@ -23,8 +23,7 @@ from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import factorize_path, margin_components, parts_of
 from marginparts.solve.gaps import Missing, found_gaps
 from marginparts.solve.map import map_rows_each, share_in_span
-from marginparts.solve.run_spec import check_parts
-from marginparts.solve.scales import Scales
+from marginparts.solve.run_spec import Scales, check_parts
 from marginparts.validation import check_nonnegative
 
 
