@@ -167,7 +167,8 @@ def _asked(
     X, seeds = counted.X, _seeds(model, counted.X.shape[1])
     labels = model._check_labels(counted.y, X.shape[0], seeds)
     labels = replace(labels, weights=counted.weights, folds=counted.of_rows(folds))
-    same = copies(X, labels) if isinstance(model.init, str) else None
+    repeats = counted.may_repeat and isinstance(model.init, str)
+    same = copies(X, labels) if repeats else None
     if same is not None:
         X, labels = same.data(X), same.labels(labels)
     taught = _is_taught(model, labels, X.shape[1])

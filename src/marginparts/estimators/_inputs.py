@@ -241,6 +241,23 @@ class Counted(NamedTuple):
         counted = cls.of(X, y, weights[rows], name)
         return counted._replace(rows=rows)
 
+    @property
+    def may_repeat(self) -> bool:
+        """Whether rows in memory have weights, or half of them may be repeats (`_repeats`).
+
+        Rows whose sums, with random weights of the columns, differ clearly are not the same: that
+        costs next to nothing.
+        """
+        if isinstance(self.X, Elsewhere):
+            return False
+        if self.weights is not None:
+            return True
+        n, d = self.X.shape
+        sums = np.asarray(self.X @ np.random.default_rng(0).random(d), dtype=np.float64)
+        with np.errstate(all="ignore"):  # NaN in gaps, and sums out of range
+            scale = np.max(np.abs(sums), initial=0.0, where=np.isfinite(sums)) or 1.0
+            return bool(2 * len(np.unique(np.round(sums / scale, 7))) <= n)
+
     def of_rows(self, values: Any) -> Any:
         """Return what belongs to these rows of values (n,) for all rows, if there are any."""
         return values if values is None or self.rows is None else values[self.rows]

@@ -222,7 +222,7 @@ def _distinct(
     """
     data = check_training_data(model, X)
     counted = Counted.of(data, y, sample_weight, type(model).__name__)
-    same = together(counted.X, counted.y, counted.weights)
+    same = together(*counted[:3]) if counted.may_repeat else None
     if same is None:
         return X, y, sample_weight
     rows = same.rows if counted.rows is None else counted.rows[same.rows]

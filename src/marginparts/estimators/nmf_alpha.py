@@ -301,7 +301,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         n = X.shape[0]
         X, y, weights, rows = counted
         in_place = isinstance(missing, Gaps) or not isinstance(self.init, str)
-        same = None if in_place else together(X, y, weights)
+        same = together(X, y, weights) if counted.may_repeat and not in_place else None
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         if rows is not None and isinstance(missing, Gaps):

@@ -151,8 +151,9 @@ class OnlineNMFAlphaClassifier(
         self._spec()  # wrong parameters are refused before the data is read
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
-        X, y, weights, _ = Counted.of(X, y, sample_weight, type(self).__name__)
-        if (same := together(X, y, weights)) is not None:
+        counted = Counted.of(X, y, sample_weight, type(self).__name__)
+        X, y, weights, _ = counted
+        if counted.may_repeat and (same := together(X, y, weights)) is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         n = X.shape[0]
         labels = labels_of(None, n) if y is None else self._check_labels(y, n)

@@ -170,7 +170,8 @@ class SemiNMFAlpha(PartsTransformer):
         counted = Counted.of(X, y, sample_weight, None)
         X, y, weights, _ = counted
         check_signed(X, type(self).__name__)
-        same = together(X, y, weights) if isinstance(self.init, str) else None
+        by_name = isinstance(self.init, str)
+        same = together(X, y, weights) if by_name and counted.may_repeat else None
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         recipe = replace(recipe, run=counted.run(recipe.run), embedded=X.shape[1])
