@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,54 +146,6 @@ def embedded_columns(estimator: BaseEstimator, d: int) -> int:
     if check_count(value, "embedded", least=0) > d:
         raise ValueError(f"embedded={value!r} is more than the {d} columns of X.")
     return int(value)
-
-
-def has_folds(cv: Any) -> bool:
-    """Whether folds are given, and not their number."""
-    return not (cv is None or isinstance(cv, Integral | float | str))
-
-
-def fold_numbers(cv: Any, X: Any, y: Any) -> NDArray[np.intp]:
-    """Return the fold of each row (n,), -1 for none, of a splitter or of pairs of rows."""
-    n = X.shape[0]
-    pairs = cv.split(X, y) if hasattr(cv, "split") else cv
-    folds = np.full(n, -1, dtype=np.intp)
-    try:
-        for k, (_, hidden) in enumerate(pairs):
-            if (folds[np.asarray(hidden)] >= 0).any():
-                raise ValueError
-            folds[np.asarray(hidden)] = k
-    except (TypeError, ValueError, IndexError) as error:
-        raise ValueError(
-            f"cv={cv!r} must be a number of folds, 2 or larger, or a splitter or pairs (others, "
-            "hidden) of row numbers in which no row is hidden twice."
-        ) from error
-    return folds
-
-
-def check_embedded(model: BaseEstimator) -> None:
-    """Refuse what columns of either sign cannot have: they take the teachers' recipe alone."""
-    if model.pseudo not in ("auto", "teachers"):
-        raise ValueError(f"embedded columns need teachers, and pseudo={model.pseudo!r} has none.")
-    unset = {
-        "seeds": None, "prior": None, "missing": None, "exclusivity": 0, "alpha_W": 0,
-        "fixed": None, "allowed": None, "consensus": 0,
-    }  # fmt: skip
-    for name, value in unset.items():
-        if getattr(model, name) is not None and np.any(getattr(model, name) != value):
-            raise ValueError(f"{name} needs data without embedded columns; drop one of them.")
-
-
-def check_consensus(model: BaseEstimator, X: Any) -> None:
-    """Refuse numbers of runs, and starts, that cannot agree on anything."""
-    if not check_count(model.consensus, "consensus", least=0):
-        return
-    if model.consensus == 1:
-        raise ValueError("consensus must be 2 or larger, or 0: one run agrees with itself.")
-    if not isinstance(model.init, str) or model.init not in ("auto", "random"):
-        raise ValueError("consensus needs starts that differ; init must be 'auto' or 'random'.")
-    if isinstance(X, Elsewhere):
-        raise ValueError("consensus needs X in memory, and not rows on disk or on a cluster.")
 
 
 def check_training_data(estimator: BaseEstimator, X: Samples | Elsewhere) -> Data | Elsewhere:
