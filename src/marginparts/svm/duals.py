@@ -27,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from marginparts._types import Array, Data
 from marginparts.labels import BinaryTask
+from marginparts.validation import with_short_indices
 
 #: Problems solved side by side are cut so that their weight vectors stay below this many numbers.
 _WEIGHTS = 1 << 26
@@ -95,9 +96,7 @@ def solve_duals(
     list of DualSolution
         ``w`` equals ``X[rows].T @ (alpha * signs)`` up to rounding.
     """
-    X = sp.csr_array(X).astype(np.float64)
-    if max(X.nnz, *X.shape) < 2**31:  # one kernel, however the indices came
-        X.indices, X.indptr = (A.astype(np.int32, copy=False) for A in (X.indices, X.indptr))
+    X = with_short_indices(sp.csr_array(X).astype(np.float64))
     each = max(1, _WEIGHTS // max(X.shape[1], 1))
     solutions: list[DualSolution] = []
     for first in range(0, len(problems), each):
