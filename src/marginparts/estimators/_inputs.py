@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 
 from marginparts._types import Array, Data, Samples
 from marginparts.checkpoint import Logbook, logbook_of
-from marginparts.labels import Labels
+from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
 from marginparts.rows.dask import as_dask_rows
 from marginparts.solve.run_spec import RunSpec
@@ -218,6 +218,15 @@ class Counted(NamedTuple):
         if self.rows is None or isinstance(run.init, str):
             return run
         return replace(run, init=(np.asarray(run.init[0])[self.rows], run.init[1]))
+
+
+def fit_labels(y: Any, n: int, class_weight: ClassWeight, weights: Array | None) -> Labels | None:
+    """Return the labels of n rows that have weights (n,), if there are any."""
+    if y is None:
+        return None
+    labels = encode_labels(y, n)
+    check_class_weight(class_weight, labels)
+    return replace(labels, weights=weights)
 
 
 def column_names(estimator: BaseEstimator) -> NDArray[Any] | None:

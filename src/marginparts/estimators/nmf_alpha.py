@@ -24,11 +24,17 @@ from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import CarriesPrior
-from marginparts.estimators._inputs import Counted, check_training_data, column_names, prepared
+from marginparts.estimators._inputs import (
+    Counted,
+    check_training_data,
+    column_names,
+    fit_labels,
+    prepared,
+)
 from marginparts.estimators._joint import check_joint, joint_fit
 from marginparts.estimators._margins import MarginTransformer
 from marginparts.estimators._repeats import together
-from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
+from marginparts.labels import ClassWeight, Labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.gaps import Gaps, found_gaps
@@ -307,10 +313,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         if rows is not None and isinstance(missing, Gaps):
             missing = missing.of_rows(rows)
         recipe = replace(recipe, run=replace(run, missing=missing))
-        labels = None if y is None else encode_labels(y, X.shape[0])
-        if labels is not None:
-            check_class_weight(self.class_weight, labels)
-            labels = replace(labels, weights=weights)
+        labels = fit_labels(y, X.shape[0], self.class_weight, weights)
         self._check_missing(X, labels, missing)
         if self.directions == "joint":
             check_joint(X, recipe.run, weights, self.checkpoint)

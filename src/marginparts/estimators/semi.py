@@ -25,9 +25,9 @@ from marginparts._types import (
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, Whole, find_directions
 from marginparts.estimators._base import PartsTransformer
-from marginparts.estimators._inputs import Counted, check_training_data, prepared
+from marginparts.estimators._inputs import Counted, check_training_data, fit_labels, prepared
 from marginparts.estimators._repeats import together
-from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
+from marginparts.labels import ClassWeight, Labels
 from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
@@ -175,10 +175,7 @@ class SemiNMFAlpha(PartsTransformer):
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         recipe = replace(recipe, run=counted.run(recipe.run), embedded=X.shape[1])
-        labels = None if y is None else encode_labels(y, X.shape[0])
-        if labels is not None:
-            check_class_weight(self.class_weight, labels)
-            labels = replace(labels, weights=weights)
+        labels = fit_labels(y, X.shape[0], self.class_weight, weights)
         told = {**self._told(recipe), "n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, None, weights)
