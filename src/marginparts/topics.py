@@ -118,6 +118,7 @@ def topic_view(
     Parameters
     ----------
     model : fitted NMFAlpha, NMFAlphaConsensus, classifier or stream
+        Whose parts are the topics.
     X : (n, d) array or sparse matrix
         Samples as the model takes them, those of the fit or others, in memory.
     counts : (n, d) array or sparse matrix, or None
@@ -178,6 +179,7 @@ def to_pyldavis(
     Parameters
     ----------
     model : fitted NMFAlpha, NMFAlphaConsensus, classifier or stream
+        Whose parts are the topics.
     X : (n, d) array or sparse matrix
         Samples as the model takes them, in memory.
     counts : (n, d) array or sparse matrix, or None

@@ -68,6 +68,7 @@ class NMFAlphaConsensus(
         loss, but where two minima are about as low, it depends on the seed in which it ends. An
         estimator with a prior of its own, or with gaps, has 0.
     random_state : int, RandomState or None
+        Seed of everything random; None gives another result each time.
 
     Attributes
     ----------

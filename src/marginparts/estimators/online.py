@@ -46,7 +46,7 @@ class OnlineNMFAlphaClassifier(
     n_components : int
         The number r of parts.
     lam : float
-        Weight of the margin components against the data, all of the stream's.
+        Weight of the margin components against the data of the whole stream.
     C : float
         Cost of the final SVM, on codes of length 1 (on average, without ``normalize``).
     map_iter : int
@@ -55,18 +55,22 @@ class OnlineNMFAlphaClassifier(
         Whether the SVM sees each code with length 1, or all codes scaled alike; ``"auto"`` is what
         predicts hidden labels of the samples at hand better.
     pseudo : {None, "pa"}
-        Let the unlabeled samples at hand of which the passive-aggressive learner is surest take
-        part in the directions too.
+        Let unlabeled samples that are still kept take part in the directions with guessed labels:
+        those of which the passive-aggressive learner is surest. None uses given labels alone.
     half_life : float or None
         The number of samples after which one counts half; None forgets nothing.
     batch_size : int
-        Samples taken in at a time. However the stream is cut, so many are gathered first.
+        Samples that are learned from at a time. Batches of other sizes are gathered or cut to
+        this one, so the result does not depend on them.
     memory : int
-        Samples kept as they are, labeled ones before others; the rest is summed up.
+        Samples that are kept as they are, labeled ones before others; of all others only sums are
+        kept.
     n_iter : int
         Updates of the factors for each batch.
     backend : {"auto", "numba", "torch", "reference"} or Backend
+        Where the kernels run, as for `NMFAlpha`.
     random_state : int, RandomState or None
+        Seed of everything random; None gives another result each time.
 
     Attributes
     ----------

@@ -50,30 +50,27 @@ class SemiNMFAlpha(PartsTransformer):
     lam : float
         Weight of the margin components; with ``scale``, their squares beside those of the data.
     directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
-        Where the margin components come from, see `margin_directions`; also for the next three.
-    multiclass : {"ovr", "ovo"}
-    direction_C : float
+        Where the margin components come from, see `margin_directions`.
+    multiclass, direction_C, pseudo, class_weight
+        How the classifiers behind them are trained, as for `NMFAlpha`.
     scale : bool
-    pseudo : {None, "svm", "tsvm"}
-        Let the surest unlabeled samples take part with guessed labels.
-    class_weight : None, "balanced" or dict
+        Whether the margin components together have the squared length of the data, so that lam is
+        a ratio; False takes the raw dual coefficients.
     init : {"auto", "random", "k-means"} or (H, V)
         ``"auto"`` is ``"k-means"``: each sample mostly in the part of its cluster.
     solver : {"auto", "mu", "mue", "cd"}
         How H is updated; V is solved for. ``"mu"`` is the multiplicative step of Ding, Li &
         Jordan, ``"mue"`` extrapolates it, and ``"cd"``, the default, is coordinate descent.
     max_iter : int
+        Iterations at most.
     tol : float
-        Stop when the loss falls by at most this share over ten iterations.
+        Stop when the loss falls by at most this share over ten iterations; 0 runs all of them.
     map_iter : int or None
         Sweeps that map a sample into the parts; None goes on to the optimum.
     output : {"gram", "coefficients", "projection", "mixed"}
         The codes of `transform`, as for `NMFAlpha`.
-    random_state : int, RandomState or None
-    callback : callable or None
-    checkpoint : path, Checkpoint or None
-        Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
-    verbose : int
+    random_state, callback, checkpoint, verbose
+        As for `NMFAlpha`.
 
     Attributes
     ----------

@@ -150,12 +150,13 @@ class Labeling:
         sample : str
             The ``id`` of what `next` returned, or of any other sample.
         labels : sequence of str or None
+            Its labels; () if none of the known ones applies, None to skip the sample.
         note : str
-            Kept beside the answer.
+            A remark, kept beside the answer.
         tab, event : str
-            Who asks; a name for the answer, so that what is sent twice counts once.
+            Which open page asks; an identifier of the answer: one that is sent twice counts once.
         checked : bool
-            That this settles a suspicion: the sample is not suspected again.
+            True where a suspected label was looked at: the sample is not suspected again.
 
         Returns
         -------
