@@ -2,7 +2,7 @@
 
 An estimator turns its parameters into a `Recipe`; everything below it takes that or a part of it.
 What makes no sense is refused when a part is made, so a recipe that exists is a valid one. The
-number of parts and lam are no part of it: they are said when it is used.
+number of parts and lam are not in it: they are given when it is used.
 """
 
 from __future__ import annotations

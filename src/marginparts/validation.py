@@ -1,6 +1,6 @@
 """Checks at the boundary. Past this point arrays are trusted.
 
-Every complaint is one sentence that says what to do.
+Every error message is one sentence that says what to do.
 """
 
 import warnings

@@ -83,7 +83,7 @@ def fit_classifier(
 
 
 def _of_given_rows(found: Fitted, same: Copies, counted: Counted) -> Fitted:
-    """Let what speaks of copies of rows speak of the rows."""
+    """Turn row numbers and coefficients of copies of rows into those of the given rows."""
     held_out, n = found.choice.held_out, counted.X.shape[0]
     if held_out is not None:
         held_out = held_out._replace(rows=same.rows[held_out.rows])
@@ -123,7 +123,7 @@ def _fit_taught(
     model: NMFAlphaClassifier, best: Setting, recipe: Recipe, labels: Labels, ready: FitInputs,
     room: Classroom,
 ) -> tuple[list[Any], Head]:  # fmt: skip
-    """Fit what was chosen to all samples, with what teachers say of them.
+    """Fit what was chosen to all samples, with known labels and those that teachers guessed.
 
     Each block of columns, without signs and with them, has parts of its own.
     """

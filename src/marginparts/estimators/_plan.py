@@ -247,7 +247,7 @@ def _seeds(model: NMFAlphaClassifier, d: int) -> Seeds | None:
 def _is_taught(model: NMFAlphaClassifier, labels: Labels, d: int) -> bool:
     """Whether teachers label what is unlabeled, if anything is: when asked to, or when they can.
 
-    That decides the rest of the recipe too: with all labels there is nobody to teach.
+    It also decides the rest of the recipe, which is the same when all labels are known.
     """
     if embedded_columns(model, d):
         return True

@@ -1,7 +1,7 @@
-"""Rows that are given several times, as one row that counts so much more.
+"""Rows that are given several times, as one row with the sum of their weights.
 
-The loss of a row given twice is that of a row with weight 2, and so is what the SVMs behind the
-directions make of it. But a random start depends on a row's place. So where rows are weighted, or
+The loss of a row given twice is that of a row with weight 2, and the SVMs behind the directions
+treat both alike. But a random start depends on a row's place. So where rows are weighted, or
 at least half of them repeat others, those that are the same in data and label become one, in an
 order that depends on what is in them and not on where they stand. Then weights and repeats are the
 same fit, to the last bit. Other data is left as it is, and so are fits from a start that was given.

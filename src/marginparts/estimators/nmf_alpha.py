@@ -149,7 +149,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
     margin_components_ : (2p, d) array or CSR array
         XS: the components w+ of all questions, then w- of all (eq. 10).
     margin_codes_ : (2p, r) array
-        HS: ``margin_codes_ @ components_`` is what the parts make of them.
+        HS: ``margin_codes_ @ components_`` is their reconstruction by the parts.
     margin_kept_ : (p,) array
         The share of each hyperplane's squared length that lies in the span of the parts.
     classes_ : array

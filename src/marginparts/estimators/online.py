@@ -260,7 +260,7 @@ class OnlineNMFAlphaClassifier(
         return hasattr(self, "stream_")
 
     def _view(self) -> View:
-        """Return what the stream has to say now."""
+        """Return the present parts, labels and classifier of the stream."""
         check_is_fitted(self)
         return self.stream_.view(self._spec())
 

@@ -141,7 +141,7 @@ class Choice(NamedTuple):
     """What was chosen, and how.
 
     ``scores`` has a list for each candidate, with an entry a fold: fewer for those that were
-    dropped on the way. ``held_out`` is what the best candidate said of hidden labels.
+    dropped on the way. ``held_out`` has the best candidate's decision values of hidden labels.
     ``honest_scores`` has the score in each fold of what would be chosen without it.
     """
 
@@ -206,7 +206,7 @@ def standard_error(scores: list[float]) -> float:
 def best_of(scores: dict[Setting, list[float]], default: Setting = DEFAULT) -> Setting:
     """Return the candidate nearest the defaults among those as good as the best.
 
-    As good is what cannot be told from the best by one standard error.
+    As good as the best are those within one standard error of it.
     """
     means = {setting: float(np.mean(values)) for setting, values in scores.items()}
     top = max(means, key=lambda setting: means[setting])

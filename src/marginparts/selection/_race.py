@@ -267,7 +267,7 @@ class Race:
                 self.codes.pop(candidate)
 
     def finish(self) -> Choice:
-        """Choose the codes, then the SVM on them; and say what such a choice is worth."""
+        """Choose the codes, then the SVM on them; and estimate the score of such a choice."""
         scores = {setting: values for setting, values in self.scores.items() if values}
         if not scores:
             return Choice(self.grid.fallback(self.default), {})
@@ -303,7 +303,7 @@ class Race:
         return best_of(on_codes, self.default)
 
     def _values(self, setting: Setting, k: int) -> Array:
-        """Return what a setting says of the hidden labels of a fold."""
+        """Return the decision values of a setting for the hidden labels of a fold."""
         if (setting, k) not in self._said:
             Z, fold = self.codes[setting.codes][k], self.folds[k]
             self._said[setting, k] = fold.values(Z, setting.C, normalize=setting.normalize)

@@ -119,8 +119,8 @@ def projection(V: Array, weights: Array | None = None) -> Array:
     """Return the matrix (d, r) that maps rows onto the span of the parts: ``Z = X @ projection``.
 
     With ``W = diag(weights) V`` and the orthonormal basis ``P = W (W'W)^(-1/2)`` of its span it is
-    ``diag(weights) P``: weighted rows in that basis. What a hyperplane says is kept exactly if its
-    weight vector lies in the span, whatever the row is.
+    ``diag(weights) P``: weighted rows in that basis. The decision value of a
+    hyperplane is kept exactly, for any row, if its weight vector lies in the span.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ def inverse_root(gram: Array) -> Array:
 def mixed_codes(linear: Array, H: Array) -> Array:
     """Return unit rows of a projection (n, r) beside the roots of the parts' shares (n, r).
 
-    The first keep what is said by words, the second (Hellinger's) by which parts are there at all;
-    they count half as much.
+    The first keep the evidence of single features, the second (Hellinger's) show which parts are
+    there at all, and have half the weight.
     """
     shares = safe_ratio(H, H.sum(axis=1, keepdims=True))
     lengths = row_norms(linear)[:, None]

@@ -206,7 +206,7 @@ def duals_of(
 
 
 def _own_duals(source: DualSource, rows: sp.csr_array, signs: NDArray[np.float64]) -> Array:
-    """Ask a user's function, and check what it says."""
+    """Call a user's function, and check what it returns."""
     alpha = np.asarray(source(rows, signs), dtype=np.float64)
     if alpha.shape != signs.shape or not np.isfinite(alpha).all() or (alpha < 0).any():
         raise ValueError(

@@ -63,7 +63,7 @@ class Joint(NamedTuple):
 
     @classmethod
     def of(cls, X: Data, asked: Questions, lam: float, H: Array, V: Array) -> Joint:
-        """Weigh each dual so that at a start its value is so many times its components' loss."""
+        """Weigh each dual so that at the start it is a given multiple of its components' loss."""
         new = cls(X, asked, lam, np.zeros(len(asked.tasks)))
         H, V = (A.astype(np.float64, copy=False) for A in (H, V))
         for k, alpha in enumerate(asked.alphas):
