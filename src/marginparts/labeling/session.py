@@ -53,9 +53,8 @@ class Labeling:
 
     Attributes
     ----------
-    pool : Pool
-    state : State
-        The sum of the journal.
+    pool, state : Pool, State
+        The samples, and the answers that the journal has so far.
 
     Examples
     --------
