@@ -25,7 +25,8 @@ from common import both_updates, parser, race, start
 from corpora import DESCRIBED, described, news_counts
 from marginparts import NMFAlpha, NMFAlphaClassifier, how_many_parts
 from marginparts.backends.cpu.backend import NumbaBackend
-from marginparts.solve.gaps import Blocks, Zeros, found_gaps, problem_with
+from marginparts.losses.nmf_alpha import NMFAlphaProblem
+from marginparts.solve.gaps import Blocks, Zeros, found_gaps
 from records import Table
 
 COLUMNS = ("question", "asked", "seed", "rank", "value", "beside", "ratio", *DESCRIBED)
@@ -118,7 +119,9 @@ def _masks(X: sp.csr_array) -> dict[str, tuple[sp.csr_array, Any]]:
 
 def _update(X: sp.csr_array, gaps: Any, r: int) -> Callable[[], None]:
     H, V = start(X, r)
-    problem = problem_with(gaps, NumbaBackend(), X if gaps is None else gaps.known(X))
+    kernels = NumbaBackend()
+    data = kernels.prepare(X if gaps is None else gaps.known(X))
+    problem = NMFAlphaProblem(kernels, data) if gaps is None else gaps.problem(kernels, data)
     return both_updates(problem, V, H)
 
 

@@ -22,8 +22,7 @@ from marginparts import margin_directions
 from marginparts.backends.cpu.backend import NumbaBackend
 from marginparts.losses.nmf_alpha import NMFAlphaProblem, Pull
 from marginparts.solve.factorize import margin_components
-from marginparts.solve.run_spec import RunSpec
-from marginparts.solve.scales import Scales
+from marginparts.solve.run_spec import RunSpec, Scales
 from records import Table
 
 COLUMNS = ("labels", "asked", "rank", "best_seconds", "median_seconds", "rounds", "ratio",

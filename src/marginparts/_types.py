@@ -102,7 +102,7 @@ class Check(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a callback is told at each loss evaluation.
+    """What a callback receives at each loss evaluation.
 
     While candidates are tried, ``stage`` is ``"choosing"``, ``iteration`` counts the trials done
     and ``max_iter`` those planned; the loss is that of the trial under way.

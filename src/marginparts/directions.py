@@ -28,9 +28,9 @@ from marginparts.labels import (
 )
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import row_lengths
+from marginparts.svm.duals import SOURCES, DualSource, Questions, duals_of
 from marginparts.svm.head import counts_of
 from marginparts.svm.pseudo_labels import pseudo_labels
-from marginparts.svm.questions import SOURCES, DualSource, Questions, duals_of
 from marginparts.validation import (
     check_cost,
     check_matrix,
@@ -122,15 +122,15 @@ def margin_directions(
         that see one sample at a time (passive-aggressive, confidence-weighted, AROW), all ones
         (class sums), or a function ``directions(features, signs) -> alpha``.
     multiclass : {"ovr", "ovo"}
-        More than two classes: one classifier a class, or one a pair as in the paper.
+        More than two classes: one classifier for each class, or one for each pair as in the paper.
     features : (n, f) array or sparse matrix, "hellinger" or None
         What the classifiers see: X when None, the square roots of X in rows of length 1 when
         ``"hellinger"`` (whatever the units and lengths of the rows, and damping large counts).
         Coefficients are carried over to the rows of X by the ratio of the rows' lengths, which
         is exact when features are rescaled rows of X.
     pseudo : {None, "svm", "tsvm"}
-        Let the unlabeled rows about which this classifier is surest enter S with their predicted
-        labels.
+        Let the half of the unlabeled rows about which an SVM, or a transductive one, is surest
+        enter S with their predicted labels. None uses given labels alone.
     C : float
         Cost of the SVMs, and bound of the passive-aggressive steps.
     scale : bool
@@ -142,6 +142,7 @@ def margin_directions(
         How much the samples of each class cost in the SVMs (and bound the passive-aggressive
         steps); the other sources know no cost.
     random_state : int, RandomState, Generator or None
+        Seed of the order in which the classifiers visit samples.
 
     Returns
     -------

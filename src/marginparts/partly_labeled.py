@@ -36,8 +36,11 @@ class LabeledKFold:
     Parameters
     ----------
     n_splits : int
+        The number of folds.
     shuffle : bool
+        Whether labeled rows are dealt to folds at random, and not in their order.
     random_state : int, RandomState or None
+        Seed of that, with ``shuffle``.
 
     Examples
     --------
@@ -72,7 +75,8 @@ class LabeledKFold:
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
             no label applies.
-        groups : ignored
+        groups : None
+            Not used; there for scikit-learn.
 
         Yields
         ------

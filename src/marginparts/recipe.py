@@ -2,7 +2,7 @@
 
 An estimator turns its parameters into a `Recipe`; everything below it takes that or a part of it.
 What makes no sense is refused when a part is made, so a recipe that exists is a valid one. The
-number of parts and lam are no part of it: they are said when it is used.
+number of parts and lam are not in it: they are given when it is used.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from marginparts.rows.base import OutOfCore
 from marginparts.solve.factorize import factorize_path, parts_of
 from marginparts.solve.gaps import Gaps
 from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
-from marginparts.solve.run_spec import RunSpec
-from marginparts.solve.scales import Scales
+from marginparts.solve.run_spec import RunSpec, Scales
 from marginparts.solve.semi import semi_codes, semi_parts, semi_path
 from marginparts.validation import check_cost, check_count, check_option
 
@@ -157,24 +156,21 @@ class Recipe:
             *words, vectors = blocks_of(X, self.embedded)
             own = result if not words else result.beside
             assert own is not None
-            signed = _signed_codes(vectors, own.V, map_iters, output)
+            V = np.ascontiguousarray(semi_parts(own.V).T)
+            H = {} if output == "projection" else {n: semi_codes(vectors, V, n) for n in map_iters}
+            signed = _codes_of(vectors, V, H, map_iters, output)
             if not words:
                 return signed
             plain = replace(self, embedded=0).codes(words[0], result, map_iters, weights)
             return {n: np.hstack([plain[n], signed[n]]) for n in plain}
         V = parts_of(result.V, self.run.fixed).T.copy()
-        linear = X @ projection(V, weights) if output in ("projection", "mixed") else None
-        if output == "projection":
-            return dict.fromkeys(map_iters, np.asarray(linear, dtype=X.dtype))
-        root = gram_root(V) if output == "gram" else np.eye(V.shape[1], dtype=V.dtype)
-        counts: list[int | None] = [*sorted(n for n in map_iters if n is not None)]
-        maps = map_rows_each(X, V, counts, backend) if counts else []
-        if None in map_iters:  # from the flat start too, so that it is what `map_rows` gives
-            counts, maps = [*counts, None], [*maps, map_rows(X, V, None, backend)]
-        return {
-            n: np.asarray(H @ root if linear is None else mixed_codes(linear, H), dtype=X.dtype)
-            for n, H in zip(counts, maps, strict=True)
-        }
+        H = {}
+        if output != "projection":
+            if counts := sorted(n for n in map_iters if n is not None):
+                H.update(zip(counts, map_rows_each(X, V, counts, backend), strict=True))
+            if None in map_iters:  # from the flat start too, so that it is what `map_rows` gives
+                H[None] = map_rows(X, V, None, backend)
+        return _codes_of(X, V, H, map_iters, output, weights)
 
 
 def blocks_of(X: Any, embedded: int) -> list[Any]:
@@ -190,17 +186,20 @@ def blocks_of(X: Any, embedded: int) -> list[Any]:
     return [X[:, :first], X[:, first:].toarray()]
 
 
-def _signed_codes(
-    X: Data, V: Array, map_iters: tuple[int | None, ...], output: str
-) -> dict[int | None, Array]:
-    """`Recipe.codes` for rows of either sign."""
-    V = np.ascontiguousarray(semi_parts(V).T)
-    linear = X @ projection(V) if output in ("projection", "mixed") else None
-    if output == "projection":
-        return dict.fromkeys(map_iters, np.asarray(linear, dtype=X.dtype))
-    root = gram_root(V) if output == "gram" else np.eye(V.shape[1], dtype=V.dtype)
-    maps = {n: semi_codes(X, V, n) for n in map_iters}
-    return {
-        n: np.asarray(H @ root if linear is None else mixed_codes(linear, H), dtype=X.dtype)
-        for n, H in maps.items()
-    }
+def _codes_of(
+    X: Data, V: Array, H: dict[int | None, Array], map_iters: tuple[int | None, ...], output: str,
+    weights: Array | None = None,
+) -> dict[int | None, Array]:  # fmt: skip
+    """Return the codes of rows (n, d) for every map into parts V (d, r), from their coefficients.
+
+    A projection has none, and is the same for all maps; ``weights`` (d,) are for it.
+    """
+    if output in ("projection", "mixed"):
+        linear = X @ projection(V, weights)
+        if output == "projection":
+            return dict.fromkeys(map_iters, np.asarray(linear, dtype=X.dtype))
+        return {n: np.asarray(mixed_codes(linear, each), dtype=X.dtype) for n, each in H.items()}
+    if output == "gram":
+        root = gram_root(V)
+        H = {n: each @ root for n, each in H.items()}
+    return {n: np.asarray(each, dtype=X.dtype) for n, each in H.items()}

@@ -1,4 +1,4 @@
-"""Seeds: a few words that speak for a class, and what they say of rows.
+"""Seeds: a few words that indicate a class, and the classes they give to rows.
 
 ``{"hockey": ["nhl", "puck"]}`` names columns by number or by name; ``{"hockey": {"nhl": 2.0,
 "game": 0.5, "inning": -1.0}}`` gives each a strength, which is 1 otherwise; a negative one speaks

@@ -118,6 +118,7 @@ def topic_view(
     Parameters
     ----------
     model : fitted NMFAlpha, NMFAlphaConsensus, classifier or stream
+        Whose parts are the topics.
     X : (n, d) array or sparse matrix
         Samples as the model takes them, those of the fit or others, in memory.
     counts : (n, d) array or sparse matrix, or None
@@ -178,6 +179,7 @@ def to_pyldavis(
     Parameters
     ----------
     model : fitted NMFAlpha, NMFAlphaConsensus, classifier or stream
+        Whose parts are the topics.
     X : (n, d) array or sparse matrix
         Samples as the model takes them, in memory.
     counts : (n, d) array or sparse matrix, or None
@@ -309,8 +311,8 @@ def flat(row: Data) -> Array:
 def distinctive(components: Array, shares: Sequence[float] | Array | None = None) -> Array:
     """Weigh the features of parts by how much they tell the parts from all parts together.
 
-    A feature that is large in every part says nothing about one of them. Its weight is its term in
-    the divergence of the part from the mean of all parts, ``v log(v / mean)``, or 0 where negative.
+    A feature that is large in every part distinguishes none of them. Its weight is its term in the
+    divergence of the part from the mean of all parts, ``v log(v / mean)``, or 0 where negative.
 
     Parts (r, d) sum to one; ``shares`` (r,) say how much of the data each explains, for the mean.
     """

@@ -1,6 +1,6 @@
 """Checks at the boundary. Past this point arrays are trusted.
 
-Every complaint is one sentence that says what to do.
+Every error message is one sentence that says what to do.
 """
 
 import warnings
@@ -102,24 +102,23 @@ def has_signs(X: Data) -> bool:
 
 
 def canonical(X: Data) -> Data:
-    """Bring sparse data into canonical form."""
-    return _canonical(X) if sp.issparse(X) else X
-
-
-def _canonical(X: sp.csr_array) -> sp.csr_array:
-    """Merge duplicates and drop stored zeros, in a copy where there are any.
-
-    Indices become int32 where they can: half the memory, and one compilation for all data.
-    """
-    X = sp.csr_array(X)
-    if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:
-        indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        X = sp.csr_array((X.data, indices, indptr), shape=X.shape)
+    """Bring sparse data into canonical form: no duplicates, no stored zeros, short indices."""
+    if not sp.issparse(X):
+        return X
+    X = with_short_indices(sp.csr_array(X))
     if not X.has_canonical_format or (X.data == 0).any():
         X = X.copy()
         X.sum_duplicates()
         X.eliminate_zeros()
     return X
+
+
+def with_short_indices(X: sp.csr_array) -> sp.csr_array:
+    """Return X with indices of 32 bits where they suffice: half the memory, and one kernel."""
+    if X.indices.dtype == np.int32 or max(X.nnz, *X.shape) >= 2**31:
+        return X
+    arrays = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return sp.csr_array(arrays, shape=X.shape, copy=False)
 
 
 def check_mass(X: Data, whom: str) -> None:

@@ -17,7 +17,7 @@ from marginparts.backends.blocked import BlockedBackend
 from marginparts.files.atomic import FileProblemError
 from marginparts.losses.nmf_alpha import Penalty, Steering
 from marginparts.solve.factorize import factorize
-from marginparts.solve.gaps import Blocks, Listed, Zeros, found_gaps, problem_with
+from marginparts.solve.gaps import Blocks, Listed, Zeros, found_gaps
 from oracle import BACKENDS, KINDS
 
 R = 3
@@ -212,7 +212,7 @@ def test_a_part_that_lives_in_the_gaps_of_a_row_is_updated_exactly(backend, labe
     H[11, 2], K[11, 5:20] = 1e9, False
     X, H, V = (A.astype(dtype) for A in (X, H, V))
     kernels, gaps = get_backend(backend), Listed(sp.csr_array(~K))
-    problem = problem_with(gaps, kernels, sp.csr_array(X * K))
+    problem = gaps.problem(kernels, kernels.prepare(sp.csr_array(X * K)))
     S = rng.random((n, 2)).astype(dtype) if labeled else np.zeros((n, 0), dtype)
     if labeled:
         problem.S, problem.lam = kernels.coefficients(sp.csr_array(S)), 1e-20

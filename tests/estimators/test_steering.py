@@ -22,8 +22,7 @@ from marginparts.datasets import load_digits_49
 from marginparts.estimators._repeats import together
 from marginparts.losses.nmf_alpha import Penalty, Steering
 from marginparts.solve.factorize import factorize
-from marginparts.solve.run_spec import RunSpec
-from marginparts.solve.scales import Scales
+from marginparts.solve.run_spec import RunSpec, Scales
 from oracle import BACKENDS, eq_14, eq_15, eq_16, make_case
 
 R = 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from marginparts.estimators._candidates import ranks_of
+from marginparts.estimators._plan import ranks_of
 from marginparts.labels import encode_labels
 from marginparts.selection import Setting
 from marginparts.selection._taught import _simplest_of

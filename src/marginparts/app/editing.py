@@ -36,7 +36,7 @@ def edit_file(
     callback: Callback | None = None,
     on_stage: OnStage = lambda stage: None,
 ) -> Model:
-    """Go on from a model's parts, as somebody who looked at them wants them.
+    """Merge, delete or freeze parts of a model, and fit on from there.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _place(k: int) -> int:
 
 
 def _from_one(sentence: str) -> str:
-    """Say in general what a sentence says of parts that are counted from 0."""
+    """Reword an error about a part that is counted from 0 for users, who count from 1."""
     if sentence.startswith("There is no part"):
         return "A part is named that is not there; marginparts topics shows their numbers."
     if " is named " in sentence:

@@ -83,7 +83,7 @@ def contributions(
 
     ``questions`` (n,) are the decision values to explain, rows of ``coef_``. The rows (n, d) that
     are returned sum to the decision values less the intercepts. Where vectors stand beside other
-    features, what they say together is the last column.
+    features, the sum of their terms is the last column.
     """
     # each nonzero meets every part: a few rows at a time
     step = max(1, int(_AT_ONCE / max(classifier.parts_.components_.shape[0], 1) / X.shape[1]))

@@ -335,7 +335,7 @@ def _seed_columns(data: Prepared, seeds: Mapping[str, Any] | None) -> dict[Any, 
 
 
 def _in_stage(callback: Callback | None, stage: str) -> Callback | None:
-    """Return a callback that is told in which stage of the whole a run is."""
+    """Return a callback whose progress counts one stage as a part of the whole fit."""
     if callback is None:
         return None
     return lambda progress: callback(progress._replace(stage=stage))

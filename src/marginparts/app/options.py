@@ -34,7 +34,7 @@ class Options(NamedTuple):
     stop_words : "english", a file with one word a line, a sequence of words, or None
         What to leave out of texts.
     ngrams : int
-        Also use runs of up to so many words.
+        Also count runs of up to this many words.
     weighting : {"auto", "counts", "l2-log", "tf-idf"}
         Of counts.
     weight : str or None

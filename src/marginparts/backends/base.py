@@ -132,7 +132,7 @@ class Backend(ABC):
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``.
 
         ``den`` (r,) belongs to the columns and ``weight`` (n,) to the rows; 0 / 0 gives 0. The
-        result may be written to ``out``, which may be A. With ``gauge`` its violation is told.
+        result may be written to ``out``, which may be A. With ``gauge`` the step has its violation.
         """
         return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
 
@@ -183,7 +183,7 @@ class Backend(ABC):
         """Turn a step s of a factor into t with ``l2 t**2 + (u + l1) t = u s``, in its place.
 
         u is ``weight[:, None] * den``, or ``den`` (n, r) itself, and l2 a number or one for each
-        row. With the factor ``before`` the step, the violation is told.
+        row. With ``before``, the factor before the step, the step has its violation.
         """
         u = np.broadcast_to(den if weight is None else weight[:, None] * den, step.shape)
         a, l2 = u * step, np.reshape(l2, (-1, 1))

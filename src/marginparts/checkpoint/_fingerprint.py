@@ -1,7 +1,7 @@
 """Which fit it is: its data and parameters, short enough to be kept and compared.
 
-Numbers, words and lists of them stand for themselves, so that a difference can be told. Of arrays
-and labels there is a checksum.
+Numbers, words and lists of them are kept as they are, so that a message can name a difference. Of
+arrays and labels there is a checksum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def told(value: Any) -> Any:
     """Return a value as JSON has it, or what stands for it.
 
     Values are numbers, strings, None, arrays, CSR matrices, dataclasses, functions, sequences and
-    dicts of these; others may say themselves who they are, by a method ``fingerprint``.
+    dicts of these; objects with a method ``fingerprint`` are asked for it.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def told(value: Any) -> Any:
 
 
 def is_checksum(what: object) -> bool:
-    """Whether something stands for more than can be told."""
+    """Whether something is a checksum, and not a value itself."""
     return isinstance(what, str) and what.startswith(_SUM)
 
 

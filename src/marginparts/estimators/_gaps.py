@@ -92,7 +92,7 @@ class GapsTransformer(PartsTransformer):
         return self.fit(X, y, **fit_params).transform(X, mask=fit_params.get("mask"))
 
     def fill(self, X: Samples, *, mask: Any = None) -> Data:
-        """Return samples whose gaps hold what the parts make of the rest; sparse X stays sparse.
+        """Return samples with their gaps filled from the parts; sparse X stays sparse.
 
         Parameters
         ----------

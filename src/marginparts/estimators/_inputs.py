@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from sklearn.utils.validation import (
 
 from marginparts._types import Array, Data, Samples
 from marginparts.checkpoint import Logbook, logbook_of
-from marginparts.labels import Labels
+from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
 from marginparts.rows.dask import as_dask_rows
 from marginparts.solve.run_spec import RunSpec
@@ -149,54 +148,6 @@ def embedded_columns(estimator: BaseEstimator, d: int) -> int:
     return int(value)
 
 
-def has_folds(cv: Any) -> bool:
-    """Whether folds are given, and not their number."""
-    return not (cv is None or isinstance(cv, Integral | float | str))
-
-
-def fold_numbers(cv: Any, X: Any, y: Any) -> NDArray[np.intp]:
-    """Return the fold of each row (n,), -1 for none, of a splitter or of pairs of rows."""
-    n = X.shape[0]
-    pairs = cv.split(X, y) if hasattr(cv, "split") else cv
-    folds = np.full(n, -1, dtype=np.intp)
-    try:
-        for k, (_, hidden) in enumerate(pairs):
-            if (folds[np.asarray(hidden)] >= 0).any():
-                raise ValueError
-            folds[np.asarray(hidden)] = k
-    except (TypeError, ValueError, IndexError) as error:
-        raise ValueError(
-            f"cv={cv!r} must be a number of folds, 2 or larger, or a splitter or pairs (others, "
-            "hidden) of row numbers in which no row is hidden twice."
-        ) from error
-    return folds
-
-
-def check_embedded(model: BaseEstimator) -> None:
-    """Refuse what columns of either sign cannot have: they take the teachers' recipe alone."""
-    if model.pseudo not in ("auto", "teachers"):
-        raise ValueError(f"embedded columns need teachers, and pseudo={model.pseudo!r} has none.")
-    unset = {
-        "seeds": None, "prior": None, "missing": None, "exclusivity": 0, "alpha_W": 0,
-        "fixed": None, "allowed": None, "consensus": 0,
-    }  # fmt: skip
-    for name, value in unset.items():
-        if getattr(model, name) is not None and np.any(getattr(model, name) != value):
-            raise ValueError(f"{name} needs data without embedded columns; drop one of them.")
-
-
-def check_consensus(model: BaseEstimator, X: Any) -> None:
-    """Refuse numbers of runs, and starts, that cannot agree on anything."""
-    if not check_count(model.consensus, "consensus", least=0):
-        return
-    if model.consensus == 1:
-        raise ValueError("consensus must be 2 or larger, or 0: one run agrees with itself.")
-    if not isinstance(model.init, str) or model.init not in ("auto", "random"):
-        raise ValueError("consensus needs starts that differ; init must be 'auto' or 'random'.")
-    if isinstance(X, Elsewhere):
-        raise ValueError("consensus needs X in memory, and not rows on disk or on a cluster.")
-
-
 def check_training_data(estimator: BaseEstimator, X: Samples | Elsewhere) -> Data | Elsewhere:
     """Return the X of a fit as trusted data that is not all zero."""
     X = check_data(estimator, X, reset=True)
@@ -241,6 +192,23 @@ class Counted(NamedTuple):
         counted = cls.of(X, y, weights[rows], name)
         return counted._replace(rows=rows)
 
+    @property
+    def may_repeat(self) -> bool:
+        """Whether rows in memory have weights, or half of them may be repeats (`_repeats`).
+
+        Rows whose sums, with random weights of the columns, differ clearly are not the same: that
+        costs next to nothing.
+        """
+        if isinstance(self.X, Elsewhere):
+            return False
+        if self.weights is not None:
+            return True
+        n, d = self.X.shape
+        sums = np.asarray(self.X @ np.random.default_rng(0).random(d), dtype=np.float64)
+        with np.errstate(all="ignore"):  # NaN in gaps, and sums out of range
+            scale = np.max(np.abs(sums), initial=0.0, where=np.isfinite(sums)) or 1.0
+            return bool(2 * len(np.unique(np.round(sums / scale, 7))) <= n)
+
     def of_rows(self, values: Any) -> Any:
         """Return what belongs to these rows of values (n,) for all rows, if there are any."""
         return values if values is None or self.rows is None else values[self.rows]
@@ -250,6 +218,15 @@ class Counted(NamedTuple):
         if self.rows is None or isinstance(run.init, str):
             return run
         return replace(run, init=(np.asarray(run.init[0])[self.rows], run.init[1]))
+
+
+def fit_labels(y: Any, n: int, class_weight: ClassWeight, weights: Array | None) -> Labels | None:
+    """Return the labels of n rows that have weights (n,), if there are any."""
+    if y is None:
+        return None
+    labels = encode_labels(y, n)
+    check_class_weight(class_weight, labels)
+    return replace(labels, weights=weights)
 
 
 def column_names(estimator: BaseEstimator) -> NDArray[Any] | None:

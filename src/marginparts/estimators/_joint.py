@@ -51,7 +51,7 @@ def check_joint(X: Any, run: RunSpec, weights: Array | None, checkpoint: Any) ->
 def rounds_of(
     X: Data, labels: Labels, recipe: Recipe, rank: int, lam: float, seed: int
 ) -> Iterator[Round]:
-    """Yield the fit with fixed directions, and then what each round makes of it."""
+    """Yield the fit with fixed directions, and then the fit after each round."""
     found = find_directions(X, labels, recipe.directions, seed, keep=True)
     ((_, result),) = recipe.parts(X, labels, found.S, rank, (lam,), seed)
     if found.asked is None or not found.asked.tasks or lam == 0:

@@ -23,8 +23,7 @@ from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import factorize_path, margin_components, parts_of
 from marginparts.solve.gaps import Missing, found_gaps
 from marginparts.solve.map import map_rows_each, share_in_span
-from marginparts.solve.run_spec import check_parts
-from marginparts.solve.scales import Scales
+from marginparts.solve.run_spec import Scales, check_parts
 from marginparts.validation import check_nonnegative
 
 
@@ -101,8 +100,9 @@ class MarginTransformer(GapsTransformer):
 
     def _coefficients(self, X: Data, missing: Missing = None) -> Array:
         X, V = X.astype(self.components_.dtype, copy=False), self.components_.T.copy()
-        X, gaps = found_gaps(X, missing or self.missing)
-        if gaps is not None:
+        missing, gaps = missing or self.missing, None
+        if missing is not None:
+            X, gaps = found_gaps(X, missing)
             X = gaps.known(X)
         if self.feature_weight is not None:
             scales = Scales.of(X, None, np.asarray(self.feature_weight))
@@ -148,7 +148,9 @@ class MarginTransformer(GapsTransformer):
             rows = np.flatnonzero(weights)
             X, S, weights = X[rows], S[rows], weights[rows]
         H, V = self._coefficients(X, missing), self.components_.T.astype(X.dtype)
-        X, gaps = found_gaps(X, missing)
+        gaps = None
+        if missing is not None:
+            X, gaps = found_gaps(X, missing)
         scales = Scales.of(X, weights, run.feature_weight)
         start = scales.start(np.ascontiguousarray(H), np.ascontiguousarray(V))
         steps = factorize_path(

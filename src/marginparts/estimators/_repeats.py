@@ -1,7 +1,7 @@
-"""Rows that are given several times, as one row that counts so much more.
+"""Rows that are given several times, as one row with the sum of their weights.
 
-The loss of a row given twice is that of a row with weight 2, and so is what the SVMs behind the
-directions make of it. But a random start depends on a row's place. So where rows are weighted, or
+The loss of a row given twice is that of a row with weight 2, and the SVMs behind the directions
+treat both alike. But a random start depends on a row's place. So where rows are weighted, or
 at least half of them repeat others, those that are the same in data and label become one, in an
 order that depends on what is in them and not on where they stand. Then weights and repeats are the
 same fit, to the last bit. Other data is left as it is, and so are fits from a start that was given.
@@ -20,7 +20,6 @@ from sklearn.utils import _safe_indexing
 
 from marginparts._types import Array, Data
 from marginparts.labels import Labels, encode_labels
-from marginparts.rows.base import Elsewhere
 
 #: Entries of dense data that are looked at at a time.
 _CHUNK = 1 << 22
@@ -69,11 +68,7 @@ def together(X: Any, y: Any, weights: Array | None) -> Together | None:
     y : labels (n,) or (n, c), or None
     weights : (n,) array, larger than 0, or None
     """
-    if isinstance(X, Elsewhere):
-        return None
     n = X.shape[0]
-    if weights is None and 2 * _at_most_distinct(X) > n:
-        return None
     keys = [_mixed(X, stream) for stream in (0, 1)]
     if weights is None and 2 * len(np.unique(keys[0])) > n:
         return None
@@ -119,16 +114,12 @@ def copies(X: Any, labels: Labels) -> Copies | None:
     Classifiers whose teachers see each row once are to see repeats, whether they are rows or
     weights. Weights must be whole numbers, and each row come twice to five times on average.
     """
-    if isinstance(X, Elsewhere):
-        return None
     n, weights = X.shape[0], labels.weights
     counts = np.ones(n, dtype=np.intp)
     if weights is not None:
         counts = np.rint(weights).astype(np.intp)
         if not np.array_equal(counts, weights):
             return None
-    elif 2 * _at_most_distinct(X) > n:
-        return None
     keys = [_mixed(X, stream) for stream in (0, 1)]
     _, group = np.unique(keys[0], return_inverse=True)
     if not 2 * (distinct := int(group.max()) + 1) <= counts.sum() <= _COPIES * distinct:
@@ -139,15 +130,6 @@ def copies(X: Any, labels: Labels) -> Copies | None:
     order = np.lexsort([key + other for key, other in zip(keys, own, strict=True)])
     rows = np.repeat(order, counts[order])
     return Copies(rows, group.ravel()[rows])
-
-
-def _at_most_distinct(X: Data) -> int:
-    """Return the number of sums of rows that differ clearly, which costs next to nothing."""
-    z = np.random.default_rng(0).random(X.shape[1])
-    sums = np.asarray(X @ z, dtype=np.float64)
-    with np.errstate(all="ignore"):  # NaN in gaps, and sums out of range
-        scale = np.max(np.abs(sums), initial=0.0, where=np.isfinite(sums)) or 1.0
-        return len(np.unique(np.round(sums / scale, 7)))
 
 
 def _mixed(X: Data, stream: int) -> NDArray[np.uint64]:

@@ -138,27 +138,24 @@ class SemiSupervisedNMF(_SquaredLossParts):
     solver : {"auto", "mu", "mue"}
         ``"auto"`` is ``"mue"``.
     max_iter : int
+        Iterations at most.
     tol : float
+        Stop when the loss falls by at most this share over ten iterations; 0 runs all of them.
     map_iter : int or None
-        Updates of H in `transform`, from a flat start; None for as many as it takes.
+        Updates of H in `transform`, from a flat start; None goes on to the optimum.
     output : {"gram", "coefficients", "projection", "mixed"}
-        Z (eq. 5) or H.
+        What `transform` returns, as for `NMFAlpha`.
     backend : {"auto", "numba", "torch", "reference"} or Backend
-    random_state : int, RandomState or None
-    callback : callable or None
-    checkpoint : path, Checkpoint or None
-        Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
+        Where the data's products with factors are computed, as for `NMFAlpha`.
+    random_state, callback, checkpoint
+        As for `NMFAlpha`.
 
     Attributes
     ----------
     components_ : (r, d) array
-    classes_ : array
-    loss_curve_ : array
-    n_iter_ : int
-    stop_ : Stop
-    solver_ : str
-    history_ : list of Check
-    n_features_in_ : int
+        The parts; each sums to one.
+    classes_, loss_curve_, n_iter_, stop_, solver_, history_, n_features_in_
+        As for `NMFAlpha`.
 
     Examples
     --------
@@ -254,7 +251,18 @@ class ConstrainedNMF(_SquaredLossParts):
     """
 
     def fit(self, X: Samples, y: Targets | None = None) -> ConstrainedNMF:
-        """Find the parts, as `SemiSupervisedNMF.fit` does."""
+        """Find the parts.
+
+        Parameters
+        ----------
+        X, y
+            As for `SemiSupervisedNMF.fit`.
+
+        Returns
+        -------
+        ConstrainedNMF
+            The fitted estimator.
+        """
         self._fit(X, y)
         return self
 

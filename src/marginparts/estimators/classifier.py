@@ -61,97 +61,96 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
     n_components : int or "auto"
         The number r of parts; ``"auto"`` is 64, and up to 128 for dense data with 2,000 labels.
     lam : float or "auto"
-        Weight of the margin components.
+        Weight of the margin components against the data, 0 or larger.
     C : float or "auto"
         Cost of the final SVM, on codes of length 1 (on average, without ``normalize``).
     map_iter : int, None or "auto"
         Updates of H that map a sample into the parts; None goes on to the optimum.
     output : {"auto", "gram", "coefficients", "projection", "mixed"}
         The codes that the SVM sees: Z (eq. 5), H, the projection onto the parts, or (2r columns)
-        that beside the roots of the parts' shares. ``"auto"`` is ``"mixed"``, or ``"gram"`` where
-        there are no teachers. ``"mixed"`` does not see how large a sample is; where that tells,
-        take ``"projection"`` without ``normalize``.
+        the projection beside the square roots of the parts' shares. ``"auto"`` is ``"mixed"``, or
+        ``"gram"`` without teachers. ``"mixed"`` does not see the size of a sample; where the size
+        matters, use ``"projection"`` without ``normalize``.
     normalize : bool or "auto"
-        Whether the SVM sees each code with length 1, or all codes scaled alike.
+        Whether each code is scaled to length 1 for the SVM, or all codes by one number.
     class_weight : None, "balanced" or dict
-        How much the samples of each class count, for the directions and for the final SVM;
-        ``"balanced"`` where some classes are rare.
+        How much the samples of each class count, for the directions and for the final SVM.
+        ``"balanced"`` lets rare classes count as much as frequent ones; None weighs all samples
+        alike.
     scoring : {"accuracy", "balanced_accuracy", "f1", "f1_macro", "f1_micro"} or None
         The score by which candidates are compared. None is the accuracy, or the mean of the micro
         and the macro F-measure where samples have several labels.
     thresholds : "auto" or None
-        Where samples have several labels: choose the decision values from which on labels are
-        given, on hidden labels; None gives them from 0 on.
+        Where samples have several labels: the decision values above which a label is given.
+        ``"auto"`` chooses them on hidden labels, None is 0.
     rehearse : bool
-        Hide labels and predict them even if nothing is left to choose: probabilities and
-        thresholds are learned by that. It costs a factorization a fold.
+        Hide labels and predict them even if nothing is left to choose: probabilities, thresholds
+        and the honest score come from that. It costs one factorization for each fold.
     directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
         Where the margin components come from, see `margin_directions`.
     multiclass : {"ovr", "ovo"}
-        More than two classes: one direction a class, or one a pair as in the paper.
+        More than two classes: one classifier for each class, or one for each pair as in the paper.
     direction_C : float or "auto"
-        Cost of the classifiers that give the directions; ``"auto"`` is 1, and chosen where some
-        hundreds of labels can tell or ``scale`` is False.
+        Cost of the classifiers that give the directions; ``"auto"`` is 1, and chosen where there
+        are some hundreds of labels or ``scale`` is False.
     scale : bool
         Whether lam counts in units of the data's mass, and the classifiers behind the directions
         see rows of length 1 on average; False is the paper's raw coefficients.
     features : {None, "hellinger"}
         What the classifiers behind the directions see: X itself, or the square roots of X in rows
-        of length 1, which suits counts and needs no care for units.
+        of length 1, which suits counts and does not depend on units.
     pseudo : {"auto", "teachers", None, "svm", "tsvm"}
-        Let unlabeled samples take part with labels that are guessed. ``"teachers"`` lets several
-        classifiers guess, weighed by what they say of hidden labels (`marginparts.teaching`); the
-        directions and the final SVM then learn from all samples, and what is left at ``"auto"``
-        takes one value that is good on average; only ``C`` and ``direction_C`` are chosen, where
-        some hundreds of labels can tell. ``"svm"`` and ``"tsvm"`` let the surest half that one
-        classifier guesses take part in the directions. ``"auto"`` has teachers, and with all labels
-        known their recipe, unless more than 20,000 samples are labeled, several labels are very
-        many (8 million entries), or all labels of data with fewer than 16 columns are known: then
-        it is ``"svm"``, or None for data on disk or on a cluster.
+        Guess the labels of unlabeled samples and learn from them too. With ``"teachers"`` several
+        classifiers guess, weighed by how well they predict hidden labels
+        (`marginparts.teaching`); the directions and the final SVM then learn from all samples, and
+        each parameter at ``"auto"`` takes one value that is good on average; only ``C`` and
+        ``direction_C`` are chosen, where there are some hundreds of labels. With ``"svm"`` and
+        ``"tsvm"`` one classifier guesses, and the half it is surest of takes part in the
+        directions. None guesses nothing. ``"auto"`` is ``"teachers"``, also with all labels known,
+        except in three cases: more than 20,000 labeled samples; several labels and more than 8
+        million entries of them; all labels known and fewer than 16 columns. Then it is ``"svm"``,
+        or None for data on disk or on a cluster.
     seeds : dict or None
-        Words that speak for a class, ``{"hockey": ["nhl", "puck"], ...}``, or each with a strength,
-        ``{"hockey": {"nhl": 2.0, "inning": -1.0}, ...}``: 1 is usual, a negative one speaks against
-        it. Names of a DataFrame's columns, or numbers of columns; see `seed_columns` for a matrix.
-        Labels win over seeds, and none are needed: then nothing says how good the model is. Where
-        samples have several labels, seeds are one more teacher, and some must be labeled.
-    prior : (m, d) array, fitted estimator or None
-        Parts of another fit that the first m parts are to stay near, as for `NMFAlpha`.
-    strength : float
-        What the prior counts, beside the data's own share in a part.
-    exclusivity : float
-        A charge for features that parts share, as for `NMFAlpha`.
-    alpha_W, alpha_H, l1_ratio : float
-        Charges for large entries, as for `NMFAlpha`.
-    fixed, allowed : array or None
-        Parts that stay as they are, and which features may enter which part, as for `NMFAlpha`.
+        Words that indicate a class, ``{"hockey": ["nhl", "puck"], ...}``, or each with a strength,
+        ``{"hockey": {"nhl": 2.0, "inning": -1.0}, ...}``: 1 is usual, a negative one is evidence
+        against it. They are names of a DataFrame's columns, or numbers of columns; see
+        `seed_columns` for a matrix. Labels take precedence over seeds. No label is needed, but
+        without any there is no score; samples with several labels need some.
+    prior, strength, exclusivity, alpha_W, alpha_H, l1_ratio, fixed, allowed
+        Parts of another fit to stay near, penalties and constraints, as for `NMFAlpha`; without
+        effect by default.
     consensus : int
-        Short runs, 2 at least, on whose agreement the last factorization begins, as for
-        `NMFAlphaConsensus`; ``parts_.stability_`` then has a number for each part. 0 is none.
+        Short runs from different starts, 2 or more, whose common parts the last factorization
+        starts from, as for `NMFAlphaConsensus`; ``parts_.stability_`` then has a number for each
+        part. 0 is one run from one start.
     missing : {None, "nan"}
-        Take NaN for what is not known. Plain parts (`filler_`) are fitted to what is known, and
-        everybody sees what they make of the rest in its place, in `fit` and in `predict`. For X
-        in memory; in sparse data those that are stored.
+        ``"nan"`` takes NaN for values that are not known. Plain parts (`filler_`) are fitted to
+        the known ones and fill the others, in `fit` and in `predict`. For X in memory; in a sparse
+        X only stored NaN are missing. None refuses NaN.
     embedded : int or "all"
         How many of the last columns are coordinates of an embedding, of either sign. They have
-        parts of their own (`SemiNMFAlpha`), the SVM sees both codes side by side, and teachers see
-        all columns. In memory, and not with ``seeds`` or ``prior``.
+        parts of their own (`SemiNMFAlpha`), and the SVM sees both codes side by side. For X in
+        memory; not with seeds, a prior, penalties, constraints, ``consensus`` or ``missing``.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
-        ``"auto"`` starts from the labels.
+        The start; ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
+        How the factors are updated, as for `NMFAlpha`.
     max_iter : int
         Iterations at most, of each candidate as of the final factorization.
     tol : float
-        As for `NMFAlpha`.
+        Stop when the loss falls by at most this share over ten iterations, as for `NMFAlpha`.
     backend : {"auto", "numba", "torch", "reference"} or Backend
+        Where the kernels run; ``"auto"`` is a GPU where there is one and it pays, else the CPU.
     random_state : int, RandomState or None
+        Seed of the start, the folds and the SVMs; None gives another fit each time.
     callback : callable or None
         Called with a `Progress` while candidates are tried (its ``stage`` is ``"choosing"``) and
         during the final factorization; a true answer ends that stage with the best so far.
     checkpoint : path, Checkpoint or None
-        Keep the trials of the candidates and the position of the final factorization there, so
-        that the same fit goes on after a kill (`Checkpoint`).
+        A file for the trials of the candidates and the state of the final factorization, from
+        which the same fit goes on after a kill (`Checkpoint`).
     verbose : int
-        1 shows how the fit goes on, by the logger ``"marginparts"``.
+        1 logs the progress of the fit to the logger ``"marginparts"``, 2 more of it, 0 nothing.
 
     Attributes
     ----------
@@ -159,7 +158,7 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         The fitted factorization; ``parts_.components_`` (r, d) are the parts. A `SemiNMFAlpha` with
         ``embedded="all"``.
     embedding_parts_ : SemiNMFAlpha or None
-        That of the embedded columns beside others.
+        The factorization of the embedded columns where there are others beside them.
     lam_, C_, map_iter_, normalize_, direction_C_
         What was given or chosen.
     selection_ : dict
@@ -168,25 +167,25 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         score of the model that `fit` makes with these settings and without the labels of the fold,
         before thresholds.
     choice_ : Choice
-        The same with what the best candidate said of hidden labels.
+        The same, with the best candidate's decision values of hidden labels.
     honest_score_ : float
-        What a model made in this way is worth on labels that had no part in making it: each fold
-        was left out of the choice (thresholds included), and then scored. It holds for samples
-        whose classes have the shares of the labeled ones. NaN when the labels were too few.
+        The score to expect on new samples: each fold was left out of the choice (thresholds
+        included) and then scored. It holds for samples whose classes have the shares of the
+        labeled ones. NaN when the labels were too few.
     honest_score_error_ : float
         Its standard error.
     calibration_ : Calibration or None
         What `predict_proba` uses; None when the labels were too few.
     thresholds_ : (p,) array
-        Decision values of the SVMs from which on a label is given; `decision_function` is what
-        exceeds them.
+        Decision values of the SVMs above which a label is given; they are already subtracted from
+        `decision_function`.
     coef_ : (p, r) or (p, 2r) array
         Hyperplanes over the codes that ``parts_.transform`` gives.
     intercept_ : (p,) array
     teachers_ : dict
         The share of each teacher in the guessed labels; empty without them.
     filler_ : NMFAlpha or None
-        What fills gaps, with ``missing="nan"``.
+        The parts that fill missing values, with ``missing="nan"``.
     head_ : Head
         The final SVM: coefficients, intercepts and how codes are scaled.
     n_iter_, classes_, n_features_in_

@@ -68,6 +68,7 @@ class NMFAlphaConsensus(
         loss, but where two minima are about as low, it depends on the seed in which it ends. An
         estimator with a prior of its own, or with gaps, has 0.
     random_state : int, RandomState or None
+        Seed of everything random; None gives another result each time.
 
     Attributes
     ----------
@@ -222,7 +223,7 @@ def _distinct(
     """
     data = check_training_data(model, X)
     counted = Counted.of(data, y, sample_weight, type(model).__name__)
-    same = together(counted.X, counted.y, counted.weights)
+    same = together(*counted[:3]) if counted.may_repeat else None
     if same is None:
         return X, y, sample_weight
     rows = same.rows if counted.rows is None else counted.rows[same.rows]

@@ -48,7 +48,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         As for `NMFAlphaClassifier`.
     directions, multiclass, features, pseudo, seeds, prior, strength, exclusivity, missing
         As for `NMFAlphaClassifier`.
-    alpha_W, alpha_H, l1_ratio, fixed, allowed, consensus
+    alpha_W, alpha_H, l1_ratio, fixed, allowed, consensus, embedded
         As for `NMFAlphaClassifier`.
     init, solver, max_iter, tol
         As for `NMFAlphaClassifier`.

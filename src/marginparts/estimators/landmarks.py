@@ -42,18 +42,21 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         The squared distance of rows; their chi-squared distance ``sum (x - z)^2 / (x + z)``; or the
         squared distance of the roots of their shares. The last two are for data of 0 or larger.
     n_landmarks : int
-        At most; there are never more than samples.
+        The number of landmarks, or that of samples if there are fewer.
     gamma : float or "median"
-        ``"median"`` is one over the median distance between a sample and a landmark, times
-        ``sharpness``.
+        How fast a feature falls with the distance. ``"median"`` is ``sharpness`` over the median
+        distance between a sample and a landmark.
     sharpness : float
-        The larger, the fewer landmarks are near.
+        The larger, the fewer landmarks have a feature well above 0; for ``gamma="median"``.
     random_state : int, RandomState or None
+        Seed of k-means.
 
     Attributes
     ----------
     landmarks_ : (m, d) array
+        The centers.
     gamma_ : float
+        The number used.
     n_features_in_ : int
 
     Examples
@@ -87,12 +90,14 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Parameters
         ----------
         X : (n, d) array or sparse matrix
+            Samples; of 0 or larger unless the kernel is ``"rbf"``.
         y : None
-            There for pipelines.
+            Not used; there for pipelines.
 
         Returns
         -------
         Landmarks
+            The fitted estimator.
         """
         from sklearn.cluster import MiniBatchKMeans  # slow to import
 

@@ -24,11 +24,17 @@ from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import CarriesPrior
-from marginparts.estimators._inputs import Counted, check_training_data, column_names, prepared
+from marginparts.estimators._inputs import (
+    Counted,
+    check_training_data,
+    column_names,
+    fit_labels,
+    prepared,
+)
 from marginparts.estimators._joint import check_joint, joint_fit
 from marginparts.estimators._margins import MarginTransformer
 from marginparts.estimators._repeats import together
-from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
+from marginparts.labels import ClassWeight, Labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.gaps import Gaps, found_gaps
@@ -52,12 +58,11 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
     directions : str or callable
         Where the margin components come from: ``"svm"``, ``"perceptron"``,
         ``"averaged-perceptron"``, ``"pa"``, ``"cw"``, ``"arow"``, ``"class"`` or a function, see
-        `margin_directions`. With ``"joint"`` the coefficients of the SVMs move with the parts, as
-        far as a fold of the labels is in favor of it: several times the work. On five splits
-        that was 0.1 to 0.4 points better than fixed ones, and no better than ``"class"``
-        (``docs/math.md``, section 23).
+        `margin_directions`. With ``"joint"`` the coefficients of the SVMs are updated with the
+        parts, as often as hidden labels support it: several times the work for 0.1 to 0.4 points
+        on five splits, and no better than ``"class"`` (``docs/math.md``, section 23).
     multiclass : {"ovr", "ovo"}
-        More than two classes: one classifier a class, or one a pair as in the paper.
+        More than two classes: one classifier for each class, or one for each pair as in the paper.
     direction_C : float
         Cost of the classifiers that give the directions.
     scale : bool
@@ -65,9 +70,11 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
     features : {None, "hellinger"}
         What those classifiers see: X itself, or the square roots of X in rows of length 1.
     pseudo : {None, "svm", "tsvm"}
-        Let the surest unlabeled samples take part in the directions too.
+        Who guesses labels of unlabeled samples, an SVM or a transductive one; the half that it is
+        surest of then takes part in the directions. None uses given labels alone.
     class_weight : None, "balanced" or dict
-        How much the samples of each class count for the classifiers that give the directions.
+        How much the samples of each class count for the classifiers that give the directions;
+        None weighs all samples alike.
     feature_weight : (d,) array or None
         How much each feature counts in the loss and in `transform`: weight 2 is a column given
         twice, weight 0 one left out. The classifiers that give the directions see X as it is.
@@ -75,33 +82,31 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         Penalty on the codes, which scikit-learn calls W (H here), times the number of features.
     alpha_H : float or "same"
         Penalty on the parts, which scikit-learn calls H (V here), times the number of samples.
-        Penalize both or none: what one factor alone is charged for, the other takes over.
+        Penalize both or none: if only one is penalized it shrinks, and the other grows instead.
     l1_ratio : float
         The share of both penalties that is the sum of the entries; the rest is half the sum of
         their squares. As in scikit-learn, but `transform` is not penalized. For X in memory.
     exclusivity : float
-        A charge for features that parts share, so that each is left to few of them: 0.01 to 1 is
-        the usual range. For X in memory, and ``"cd"`` is ``"mue"``.
+        A penalty on features that several parts share; 0 is none, 0.01 to 1 the usual range. For X
+        in memory, and ``"cd"`` then runs ``"mue"``; so it is with the next three.
     fixed : (k, d) array or None
-        Parts that stay as they are, to the last bit, while the others are learned: the first k of
-        the n_components. For X in memory, and ``"cd"`` is ``"mue"``.
+        Parts that stay exactly as they are while the others are learned: the first k of the
+        n_components.
     allowed : (n_components, d) array of bool or None
-        Where a part may have anything at all; elsewhere it starts, and stays, at 0. The same is
-        said of it.
+        True where a part may have a weight; elsewhere it stays at 0. None allows all.
     missing : {None, "nan", "zeros"}
-        What is not known, and left out of the loss: nothing, NaN (in sparse data those that are
-        stored), or zeros, as in ratings. `fill` fills it, and so does `inverse_transform`.
-        ``"cd"`` is ``"mue"`` then; for X in memory. The classifiers that give the directions see
-        the mean of what is known of a column in the place of NaN; there are no labels with
-        ``"zeros"``. `fit` takes a mask instead.
+        Which entries are not known, and left out of the loss: none, NaN (in sparse data those that
+        are stored), or zeros, as in ratings; `fit` takes a mask instead. `fill` and
+        `inverse_transform` fill them in. The classifiers that give the directions see the column's
+        mean in the place of NaN; there can be no labels with ``"zeros"``.
     prior : (m, d) array, fitted estimator or None
-        Parts of another fit that the first m parts (after fixed ones) are to stay near; the others
-        are free. Where both fits know the names of their columns these are matched: words that X
-        has not are dropped, and new ones have no prior. Otherwise see `carried_parts`. For X in
-        memory.
+        Parts of another fit that the first m parts (after fixed ones) are pulled toward; the
+        others are free. Where both fits know the names of their columns these are matched: words
+        that X does not have are dropped, and new ones have no prior. Otherwise see
+        `carried_parts`. For X in memory.
     strength : float
-        What the prior counts: with 1 a part of the prior is as much as the data has, on average,
-        for a part. 0 is no prior; a very large one all but fixes the parts.
+        Weight of the prior: with 1 a prior part counts as much as the data does, on average, for
+        one part. 0 is no prior; a very large one all but fixes the parts.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         ``"auto"`` starts from the labels when there are any (`class_start`), else at random. A
         given one, say the parts of another fit, is continued.
@@ -112,22 +117,24 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
     max_iter : int
         Iterations at most.
     tol : float
-        Stop when the loss falls by at most this share over ten iterations, or the residual is no
-        larger; 0 runs all of them.
+        Stop when the loss falls by at most this share over ten iterations, or the residual is at
+        most this; 0 runs all iterations.
     map_iter : int or None
         Updates of H in `transform`, from a flat start. Few regularize the map and are usually
         better for classification; None goes on to the optimum.
     output : {"gram", "coefficients", "projection", "mixed"}
-        What `transform` returns: Z, which keeps inner products (eq. 5), or the nonnegative H.
+        What `transform` returns: Z, which keeps inner products (eq. 5), the nonnegative H, the
+        projection onto the parts, or that beside the square roots of the parts' shares.
     backend : {"auto", "numba", "torch", "reference"} or Backend
-        Where the kernels run.
+        Where the kernels run; ``"auto"`` is a GPU where there is one and it pays, else the CPU.
     random_state : int, RandomState or None
+        Seed of everything random; None gives another result each time.
     callback : callable or None
         Called with a `Progress` during the fit; a true answer ends it.
     checkpoint : path, Checkpoint or None
-        Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
+        A file for the state of the fit, from which the same fit goes on after a kill.
     verbose : int
-        1 shows the loss whenever it is evaluated, by the logger ``"marginparts"``.
+        1 logs the loss whenever it is evaluated, to the logger ``"marginparts"``; 0 nothing.
 
     Attributes
     ----------
@@ -142,10 +149,9 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
     margin_components_ : (2p, d) array or CSR array
         XS: the components w+ of all questions, then w- of all (eq. 10).
     margin_codes_ : (2p, r) array
-        HS: ``margin_codes_ @ components_`` is what the parts make of them.
+        HS: ``margin_codes_ @ components_`` is their reconstruction by the parts.
     margin_kept_ : (p,) array
-        The share of each hyperplane, by its squared length, that lies in the span of the parts: 1
-        when a projection onto them keeps all that it says.
+        The share of each hyperplane's squared length that lies in the span of the parts.
     classes_ : array
         The labels seen.
     n_components_ : int
@@ -167,7 +173,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         With ``directions="joint"`` the objective of parts and directions at the start, and after
         every step of either.
     joint_scores_ : list of float
-        What hidden labels said after 0, 1, ... rounds.
+        The score on hidden labels after 0, 1, ... rounds.
     n_features_in_ : int
 
     Examples
@@ -298,19 +304,15 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
             check_weights(recipe.run.feature_weight, "feature_weight", X.shape[1])
         counted = Counted.of(X, y, sample_weight, type(self).__name__)
         run = check_parts(counted.run(recipe.run), X, r, column_names(self))
-        n = X.shape[0]
-        X, y, weights, rows = counted
+        n, (X, y, weights, rows) = X.shape[0], counted
         in_place = isinstance(missing, Gaps) or not isinstance(self.init, str)
-        same = None if in_place else together(X, y, weights)
+        same = together(X, y, weights) if counted.may_repeat and not in_place else None
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         if rows is not None and isinstance(missing, Gaps):
             missing = missing.of_rows(rows)
         recipe = replace(recipe, run=replace(run, missing=missing))
-        labels = None if y is None else encode_labels(y, X.shape[0])
-        if labels is not None:
-            check_class_weight(self.class_weight, labels)
-            labels = replace(labels, weights=weights)
+        labels = fit_labels(y, X.shape[0], self.class_weight, weights)
         self._check_missing(X, labels, missing)
         if self.directions == "joint":
             check_joint(X, recipe.run, weights, self.checkpoint)
@@ -367,7 +369,9 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         than 0.
         """
         self.n_features_in_ = X.shape[1]
-        X, gaps = found_gaps(X, recipe.run.missing)
+        gaps: Gaps | None = None
+        if recipe.run.missing is not None:
+            X, gaps = found_gaps(X, recipe.run.missing)
         result: Result | None = None
         if self.directions == "joint" and labels is not None:
             found, result, self.joint_curve_, self.joint_scores_ = joint_fit(

@@ -46,7 +46,7 @@ class OnlineNMFAlphaClassifier(
     n_components : int
         The number r of parts.
     lam : float
-        Weight of the margin components against the data, all of the stream's.
+        Weight of the margin components against the data of the whole stream.
     C : float
         Cost of the final SVM, on codes of length 1 (on average, without ``normalize``).
     map_iter : int
@@ -55,18 +55,22 @@ class OnlineNMFAlphaClassifier(
         Whether the SVM sees each code with length 1, or all codes scaled alike; ``"auto"`` is what
         predicts hidden labels of the samples at hand better.
     pseudo : {None, "pa"}
-        Let the unlabeled samples at hand of which the passive-aggressive learner is surest take
-        part in the directions too.
+        Let unlabeled samples that are still kept take part in the directions with guessed labels:
+        those of which the passive-aggressive learner is surest. None uses given labels alone.
     half_life : float or None
         The number of samples after which one counts half; None forgets nothing.
     batch_size : int
-        Samples taken in at a time. However the stream is cut, so many are gathered first.
+        Samples that are learned from at a time. Batches of other sizes are gathered or cut to
+        this one, so the result does not depend on them.
     memory : int
-        Samples kept as they are, labeled ones before others; the rest is summed up.
+        Samples that are kept as they are, labeled ones before others; of all others only sums are
+        kept.
     n_iter : int
         Updates of the factors for each batch.
     backend : {"auto", "numba", "torch", "reference"} or Backend
+        Where the kernels run, as for `NMFAlpha`.
     random_state : int, RandomState or None
+        Seed of everything random; None gives another result each time.
 
     Attributes
     ----------
@@ -151,8 +155,9 @@ class OnlineNMFAlphaClassifier(
         self._spec()  # wrong parameters are refused before the data is read
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
-        X, y, weights, _ = Counted.of(X, y, sample_weight, type(self).__name__)
-        if (same := together(X, y, weights)) is not None:
+        counted = Counted.of(X, y, sample_weight, type(self).__name__)
+        X, y, weights, _ = counted
+        if counted.may_repeat and (same := together(X, y, weights)) is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         n = X.shape[0]
         labels = labels_of(None, n) if y is None else self._check_labels(y, n)
@@ -255,7 +260,7 @@ class OnlineNMFAlphaClassifier(
         return hasattr(self, "stream_")
 
     def _view(self) -> View:
-        """Return what the stream has to say now."""
+        """Return the present parts, labels and classifier of the stream."""
         check_is_fitted(self)
         return self.stream_.view(self._spec())
 

@@ -81,7 +81,7 @@ def _told(progress: Progress) -> str:
 
 
 class _InTerminal:
-    """Bars of rich; none where nobody looks on."""
+    """Progress bars of rich; none where the output is not a terminal."""
 
     def __init__(self, console: Any) -> None:
         from rich.console import Console

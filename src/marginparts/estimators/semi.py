@@ -25,9 +25,9 @@ from marginparts._types import (
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, Whole, find_directions
 from marginparts.estimators._base import PartsTransformer
-from marginparts.estimators._inputs import Counted, check_training_data, prepared
+from marginparts.estimators._inputs import Counted, check_training_data, fit_labels, prepared
 from marginparts.estimators._repeats import together
-from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
+from marginparts.labels import ClassWeight, Labels
 from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
@@ -50,30 +50,27 @@ class SemiNMFAlpha(PartsTransformer):
     lam : float
         Weight of the margin components; with ``scale``, their squares beside those of the data.
     directions : {"svm", "perceptron", "averaged-perceptron", "pa", "cw", "arow", "class"}, callable
-        Where the margin components come from, see `margin_directions`; also for the next three.
-    multiclass : {"ovr", "ovo"}
-    direction_C : float
+        Where the margin components come from, see `margin_directions`.
+    multiclass, direction_C, pseudo, class_weight
+        How the classifiers behind them are trained, as for `NMFAlpha`.
     scale : bool
-    pseudo : {None, "svm", "tsvm"}
-        Let the surest unlabeled samples take part with guessed labels.
-    class_weight : None, "balanced" or dict
+        Whether the margin components together have the squared length of the data, so that lam is
+        a ratio; False takes the raw dual coefficients.
     init : {"auto", "random", "k-means"} or (H, V)
         ``"auto"`` is ``"k-means"``: each sample mostly in the part of its cluster.
     solver : {"auto", "mu", "mue", "cd"}
         How H is updated; V is solved for. ``"mu"`` is the multiplicative step of Ding, Li &
         Jordan, ``"mue"`` extrapolates it, and ``"cd"``, the default, is coordinate descent.
     max_iter : int
+        Iterations at most.
     tol : float
-        Stop when the loss falls by at most this share over ten iterations.
+        Stop when the loss falls by at most this share over ten iterations; 0 runs all of them.
     map_iter : int or None
         Sweeps that map a sample into the parts; None goes on to the optimum.
     output : {"gram", "coefficients", "projection", "mixed"}
         The codes of `transform`, as for `NMFAlpha`.
-    random_state : int, RandomState or None
-    callback : callable or None
-    checkpoint : path, Checkpoint or None
-        Keep the position there, so that the same fit goes on after a kill (`Checkpoint`).
-    verbose : int
+    random_state, callback, checkpoint, verbose
+        As for `NMFAlpha`.
 
     Attributes
     ----------
@@ -170,14 +167,12 @@ class SemiNMFAlpha(PartsTransformer):
         counted = Counted.of(X, y, sample_weight, None)
         X, y, weights, _ = counted
         check_signed(X, type(self).__name__)
-        same = together(X, y, weights) if isinstance(self.init, str) else None
+        by_name = isinstance(self.init, str)
+        same = together(X, y, weights) if by_name and counted.may_repeat else None
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         recipe = replace(recipe, run=counted.run(recipe.run), embedded=X.shape[1])
-        labels = None if y is None else encode_labels(y, X.shape[0])
-        if labels is not None:
-            check_class_weight(self.class_weight, labels)
-            labels = replace(labels, weights=weights)
+        labels = fit_labels(y, X.shape[0], self.class_weight, weights)
         told = {**self._told(recipe), "n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, None, weights)

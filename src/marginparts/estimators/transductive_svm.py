@@ -36,6 +36,7 @@ class TransductiveSVM(PartlyLabeledClassifier):
     tol : float
         Tolerance of the SVMs.
     random_state : int, RandomState or None
+        Seed of the order in which samples are visited.
 
     Attributes
     ----------
@@ -72,6 +73,7 @@ class TransductiveSVM(PartlyLabeledClassifier):
         Parameters
         ----------
         X : (n, d) array or sparse matrix
+            All samples, of either sign.
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
             no label applies.

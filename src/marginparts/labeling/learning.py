@@ -50,7 +50,7 @@ class Beliefs(NamedTuple):
     apart : (n,) array
         How much the teachers differ, 0 for agreement.
     words : Head
-        A linear classifier on `Views.inputs`, which says how words speak.
+        A linear classifier on `Views.inputs`, whose coefficients are the words' evidence.
     """
 
     names: list[str]

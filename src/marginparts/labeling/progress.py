@@ -75,7 +75,7 @@ def gain(before: Beliefs, now: Beliefs, n_labels: int, several: bool) -> Gain:
 
 
 def _expected(changed: float, n_labels: int) -> float:
-    """Return what a step is expected to bring, if the last one changed so many guesses."""
+    """Return the gain expected of a step, if the last one changed this many guesses."""
     return _GAINED * changed * n_labels / (n_labels + STEP)
 
 

@@ -56,7 +56,7 @@ class Insight:
         return self.beliefs.names[int(self.beliefs.P[row].argmax())]
 
     def of_sample(self, row: int) -> dict[str, Any]:
-        """Return the guesses for a sample, and how its words speak for the labels.
+        """Return the guesses for a sample, and the evidence of its words for each label.
 
         ``guesses`` are (label, probability); ``speaks`` has for each of ``marked`` labels what
         each column of the sample adds to its decision value.
@@ -77,7 +77,7 @@ class Insight:
         }
 
     def suspected(self) -> tuple[tuple[int, float, str], ...]:
-        """Return rows whose label is doubted, how strongly, and the label that others say."""
+        """Return rows with a suspected label, how strongly, and the label predicted instead."""
         return self.suspicious
 
     def progress(self, counts: dict[str, int], history: list[Event]) -> dict[str, Any]:

@@ -29,6 +29,8 @@ _NAME, _NOTE = 100, 2000
 class Labeling:
     """Ask for labels, one sample at a time, and learn from the answers.
 
+    Where several pages are open at once, ``tab`` of its methods is the name of one of them.
+
     Parameters
     ----------
     data : path, list of str, or (n, d) array or sparse matrix
@@ -45,15 +47,14 @@ class Labeling:
     journal : path or None
         Where answers are kept: beside the file with the ending ``.labels.jsonl``, or in memory.
     who : str or None
-        Who answers; the user's name unless said otherwise.
+        Who answers; None is the user's name.
     background : bool
         Learn in a thread after every few answers; else only when `learn` is called.
 
     Attributes
     ----------
-    pool : Pool
-    state : State
-        The sum of the journal.
+    pool, state : Pool, State
+        The samples, and the answers that the journal has so far.
 
     Examples
     --------
@@ -129,7 +130,7 @@ class Labeling:
             return {**self.sample(name), "random": random}
 
     def sample(self, name: str) -> dict[str, Any]:
-        """Return a sample with its guesses, how its words speak, its answer and its note."""
+        """Return a sample with its guesses, the evidence of its words, its answer and its note."""
         with self._lock:
             row = self._row(name)
             answer = self.state.answers.get(name)
@@ -143,24 +144,25 @@ class Labeling:
         self, sample: str, labels: Sequence[str] | None, *, note: str = "", tab: str = "",
         event: str | None = None, checked: bool = False,
     ) -> dict[str, Any]:  # fmt: skip
-        """Keep what is said of a sample: its labels, () for none of these, None to skip it.
+        """Record an answer: the labels of a sample, () for none of these, None to skip it.
 
         Parameters
         ----------
         sample : str
             The ``id`` of what `next` returned, or of any other sample.
         labels : sequence of str or None
+            Its labels; () if none of the known ones applies, None to skip the sample.
         note : str
-            Kept beside the answer.
+            A remark, kept beside the answer.
         tab, event : str
-            Who asks; a name for the answer, so that what is sent twice counts once.
+            Which open page asks; an identifier of the answer: one that is sent twice counts once.
         checked : bool
-            That this settles a suspicion: the sample is not suspected again.
+            True where a suspected label was looked at: the sample is not suspected again.
 
         Returns
         -------
         dict
-            `status`, without what takes time to say.
+            `summary`: counts of samples and answers.
         """
         row = self._row(sample)
         clean = [self._name(name) for name in labels or ()]
@@ -263,7 +265,7 @@ class Labeling:
             return {**self.summary(), **seen, "history": history, "learning": self.refit.busy}
 
     def suspects(self, n: int = 50) -> list[dict[str, Any]]:
-        """Return the samples whose label the others speak against, the worst first."""
+        """Return the samples whose label a model of the others contradicts, the worst first."""
         with self._lock:
             found = []
             for row, evidence, instead in self.refit.insight.suspected():

@@ -162,5 +162,5 @@ def last_action(events: list[Event], tab: str) -> Event | None:
 
 
 def plain_event(kind: str, **content: Any) -> Event:
-    """Return an event without what is not said."""
+    """Return an event without empty entries."""
     return {"kind": kind, **{k: v for k, v in content.items() if v not in (None, "", False)}}

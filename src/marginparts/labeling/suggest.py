@@ -30,7 +30,7 @@ def to_label(pool: Pool, n: int) -> list[Suggestion]:
 
 
 def to_check(pool: Pool, n: int) -> list[dict[str, Any]]:
-    """Return the rows whose label the others speak against, the worst first."""
+    """Return the rows whose label a model of the other labels contradicts, the worst first."""
     if not pool.given:
         raise PreparationError(f"{pool.source} has no labels to check; name them with --label.")
     labeling = Labeling(pool, background=False)

@@ -328,8 +328,8 @@ def _penalized(
 ) -> Step:  # fmt: skip
     """Return the step of a penalized factor: the minimum of the same bound and the penalty.
 
-    Where all rows have one denominator, l1 is a part of it. All else is done to what comes of the
-    step without it.
+    Where all rows have one denominator, l1 is a part of it. All other penalties shrink the result
+    of the step without them.
     """
     l1 = penalty.l1
     if weight is None:

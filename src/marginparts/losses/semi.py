@@ -77,7 +77,8 @@ class SemiProblem(Problem):
     ) -> Step:
         """Return H after a step of each row, some rows at a time: they stay in the cache.
 
-        The violation is the length by which rows are moved along the parts, as a share of theirs.
+        The violation is how far the codes move, relative to their size; an entry counts by the
+        length of its part.
         """
         H, (XV, gram) = state["H"], self.products(state["V"])
         new = np.empty_like(H) if out is None else out

@@ -54,7 +54,7 @@ class StreamProblem(NMFAlphaProblem):
     ) -> Step:  # fmt: skip
         """Return the new H, or the new V = (A + V * numerator) / (B + denominator).
 
-        The violation of a V with a past is not told.
+        The violation of a V with a past is not computed.
         """
         if block == "H" or self.A is None or self.B is None:
             return super().update(state, block, out, gauge)

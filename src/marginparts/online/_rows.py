@@ -103,7 +103,7 @@ class Rows:
         return replace(self, codes=codes, duals=duals)
 
     def staying(self, most: int) -> NDArray[np.bool_]:
-        """Mask (m,) of the rows that may stay in a memory of so many.
+        """Mask (m,) of the rows that stay when at most ``most`` are kept.
 
         Faint rows leave. Of the others unlabeled ones leave first, then those of the largest class,
         so that no class is lost. Among equals the reservoir priority decides: what stays is a

@@ -50,7 +50,7 @@ _COMPARED, _FOLDS = 1000, 2
 class StreamSpec:
     """How a stream is learned from; `OnlineNMFAlphaClassifier` says what the fields mean.
 
-    ``head.normalize`` is None where the samples at hand are to decide.
+    ``head.normalize`` is None where it is chosen on the samples in memory.
     """
 
     n_components: int
@@ -160,7 +160,7 @@ class Stream:
         return replace(stream, pending=rows.take(slice(taken, None)))
 
     def view(self, how: StreamSpec) -> View:
-        """Return what the stream has to say now. It is made once, and not a part of the stream.
+        """Return the present parts, labels and classifier, which are made once.
 
         Rows that wait for a batch to be full take part: what is shown is the stream after a step
         with them, which it does not take.

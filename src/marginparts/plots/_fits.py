@@ -24,6 +24,7 @@ def plot_loss(estimator: Fitted) -> Figure:
     Parameters
     ----------
     estimator : fitted estimator or Model
+        Whose factorization is shown.
 
     Returns
     -------
@@ -91,6 +92,7 @@ def plot_choice(estimator: Fitted) -> Figure:
     Parameters
     ----------
     estimator : fitted NMFAlphaClassifier, NMFAlphaCV or Model
+        Whose candidates are shown.
 
     Returns
     -------

@@ -52,7 +52,15 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure as PNG, without a date or a version in it; the folder is made if needed."""
+    """Write a figure as PNG, without a date or a version in it.
+
+    Parameters
+    ----------
+    figure : Figure
+        What one of the functions here returned.
+    path : path
+        The file to write; its folder is made if needed.
+    """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=200, format="png", metadata={"Software": None})
 

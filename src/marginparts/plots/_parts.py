@@ -30,11 +30,13 @@ def top_words(
     Parameters
     ----------
     estimator : fitted estimator or Model
+        Whose parts are listed.
     names : sequence of d str, or None
         What the features are called; None takes the names of the model or the data frame.
     n : int
-        Features a part.
+        How many features are listed for each part.
     frame : {"pandas", "polars"}
+        The library whose DataFrame is returned.
 
     Returns
     -------
@@ -91,6 +93,7 @@ def plot_components(
     Parameters
     ----------
     estimator : fitted estimator or Model
+        Whose parts are drawn.
     names : sequence of d str, or None
         What the features are called, for bars.
     shape : (height, width) or None
@@ -164,6 +167,7 @@ def plot_stability(consensus: NMFAlphaConsensus) -> Figure:
     Parameters
     ----------
     consensus : fitted NMFAlphaConsensus
+        Whose runs are compared.
 
     Returns
     -------

@@ -74,7 +74,7 @@ class Rival(NamedTuple):
 def hidden_values(
     rival: Rival, X: Data, labels: Labels, folds: list[Fold], seed: int
 ) -> dict[tuple[Any, ...], list[Array]]:
-    """Return what a rival says of hidden labels: decision values in each fold, by its settings."""
+    """Return a rival's decision values for hidden labels in each fold, by its settings."""
     known = np.flatnonzero(labels.labeled)
     prepared = rival.prepare(X, [X[known]], seed)
     said: dict[tuple[Any, ...], list[Array]] = {setting: [] for setting in rival.worth_trying(X)}

@@ -12,6 +12,7 @@ from marginparts.selection._choice import (
     NORMALIZE_GRID,
     CandidateGrid,
     Choice,
+    Comparison,
     HeldOut,
     Setting,
     best_of,
@@ -20,7 +21,7 @@ from marginparts.selection._choice import (
     standard_error,
     usual_ranks,
 )
-from marginparts.selection._race import Comparison, choose
+from marginparts.selection._race import choose
 from marginparts.selection._taught import (
     TAUGHT_DEFAULT,
     Classroom,

@@ -1,8 +1,9 @@
-"""What can be chosen, what was chosen, and how far that can be trusted."""
+"""What can be chosen, how it is compared, what was chosen, and how far that can be trusted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,8 +12,10 @@ from numpy.typing import NDArray
 
 from marginparts._types import DEFAULT_LAM, Array
 from marginparts.labels import Labels
+from marginparts.scores import check_scoring
 from marginparts.selection.folds import Fold
 from marginparts.svm.thresholds import choose_thresholds
+from marginparts.validation import check_count, check_option
 
 #: What is tried for each parameter left to choose.
 LAM_GRID = (0.3, 1.0, 3.0, 10.0)
@@ -107,6 +110,26 @@ def usual_ranks(labels: Labels, shape: tuple[int, int]) -> tuple[int, ...]:
     return ranks or (min(base, *shape),)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """How candidates are compared; `NMFAlphaClassifier` says what the fields mean.
+
+    ``n_splits`` is the number of folds: by default five, or three when there are many labels.
+    """
+
+    scoring: str | None = None
+    thresholds: str | None = "auto"
+    rehearse: bool = True
+    n_splits: int | None = None
+
+    def __post_init__(self) -> None:
+        check_scoring(self.scoring)
+        if self.thresholds is not None:
+            check_option(self.thresholds, "thresholds", ("auto",))
+        if self.n_splits is not None:
+            check_count(self.n_splits, "cv", least=2)
+
+
 class HeldOut(NamedTuple):
     """Decision values (m, p) of labeled rows (m,) whose labels were hidden."""
 
@@ -118,7 +141,7 @@ class Choice(NamedTuple):
     """What was chosen, and how.
 
     ``scores`` has a list for each candidate, with an entry a fold: fewer for those that were
-    dropped on the way. ``held_out`` is what the best candidate said of hidden labels.
+    dropped on the way. ``held_out`` has the best candidate's decision values of hidden labels.
     ``honest_scores`` has the score in each fold of what would be chosen without it.
     """
 
@@ -183,7 +206,7 @@ def standard_error(scores: list[float]) -> float:
 def best_of(scores: dict[Setting, list[float]], default: Setting = DEFAULT) -> Setting:
     """Return the candidate nearest the defaults among those as good as the best.
 
-    As good is what cannot be told from the best by one standard error.
+    As good as the best are those within one standard error of it.
     """
     means = {setting: float(np.mean(values)) for setting, values in scores.items()}
     top = max(means, key=lambda setting: means[setting])

@@ -16,7 +16,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 
@@ -29,11 +29,11 @@ from marginparts.directions import DirectionSpec, find_directions
 from marginparts.labels import Labels
 from marginparts.recipe import Recipe
 from marginparts.rows.base import OutOfCore
-from marginparts.scores import check_scoring
 from marginparts.selection._choice import (
     Candidate,
     CandidateGrid,
     Choice,
+    Comparison,
     HeldOut,
     Setting,
     best_of,
@@ -42,32 +42,11 @@ from marginparts.selection._choice import (
 )
 from marginparts.selection._notes import Standing, kept_choice
 from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
-from marginparts.validation import check_count, check_option
 
 logger = logging.getLogger("marginparts")
 
 #: Standard errors by which a candidate must be behind the best to be dropped.
 _CLEARLY = 2.0
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """How candidates are compared; `NMFAlphaClassifier` says what the fields mean.
-
-    ``n_splits`` is the number of folds: by default five, or three when there are many labels.
-    """
-
-    scoring: str | None = None
-    thresholds: str | None = "auto"
-    rehearse: bool = True
-    n_splits: int | None = None
-
-    def __post_init__(self) -> None:
-        check_scoring(self.scoring)
-        if self.thresholds is not None:
-            check_option(self.thresholds, "thresholds", ("auto",))
-        if self.n_splits is not None:
-            check_count(self.n_splits, "cv", least=2)
 
 
 def choose(
@@ -288,7 +267,7 @@ class Race:
                 self.codes.pop(candidate)
 
     def finish(self) -> Choice:
-        """Choose the codes, then the SVM on them; and say what such a choice is worth."""
+        """Choose the codes, then the SVM on them; and estimate the score of such a choice."""
         scores = {setting: values for setting, values in self.scores.items() if values}
         if not scores:
             return Choice(self.grid.fallback(self.default), {})
@@ -324,7 +303,7 @@ class Race:
         return best_of(on_codes, self.default)
 
     def _values(self, setting: Setting, k: int) -> Array:
-        """Return what a setting says of the hidden labels of a fold."""
+        """Return the decision values of a setting for the hidden labels of a fold."""
         if (setting, k) not in self._said:
             Z, fold = self.codes[setting.codes][k], self.folds[k]
             self._said[setting, k] = fold.values(Z, setting.C, normalize=setting.normalize)

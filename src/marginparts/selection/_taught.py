@@ -21,9 +21,15 @@ from marginparts.labels import UNKNOWN, ClassWeight, Labels
 from marginparts.recipe import Recipe, blocks_of
 from marginparts.rows.base import OutOfCore
 from marginparts.seeds import Seeds
-from marginparts.selection._choice import CandidateGrid, Choice, HeldOut, Setting, best_of
+from marginparts.selection._choice import (
+    CandidateGrid,
+    Choice,
+    Comparison,
+    HeldOut,
+    Setting,
+    best_of,
+)
 from marginparts.selection._choice import honest_scores as honest_scores_of
-from marginparts.selection._race import Comparison
 from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
 from marginparts.solve.start import thread_pools
 from marginparts.svm.head import Head, Heads

@@ -27,10 +27,10 @@ _ENOUGH_ROWS = 20_000
 def labeled_folds(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
     """Yield the labeled rows to hide in each fold, every class spread over the folds.
 
-    The only sample of a class is never hidden: nobody could guess it. (Samples with several labels
-    are not sorted by class, and each may be hidden.) Folds after which fewer than two classes would
-    be known are left out. Rows of one group are hidden together, and folds that are given are taken
-    as they are.
+    The only sample of a class is never hidden: it could not be predicted. (Samples with several
+    labels are not sorted by class, and each may be hidden.) Folds that would leave fewer than two
+    classes known are left out. Rows of one group are hidden together, and folds that are given are
+    taken as they are.
     """
     for hidden in (
         _given_folds(labels) if labels.folds is not None else _dealt(labels, n_splits, seed)
@@ -49,7 +49,7 @@ def _given_folds(labels: Labels) -> Iterator[NDArray[np.intp]]:
 
 
 def _dealt(labels: Labels, n_splits: int, seed: int) -> Iterator[NDArray[np.intp]]:
-    """Yield the labeled rows of each of so many folds."""
+    """Yield the labeled rows of each of ``n_splits`` folds."""
     rng = np.random.default_rng(seed)
     rows = np.flatnonzero(labels.labeled)
     groups = labels.groups
@@ -90,7 +90,7 @@ def enough_rows(labels: Labels, seed: int, enough: int | None = None) -> NDArray
 class Fold(NamedTuple):
     """All labels, those left when some are hidden, and the hidden rows.
 
-    ``class_weight`` is for the SVMs, and ``scoring`` for what they say of the hidden rows.
+    ``class_weight`` is for the SVMs, and ``scoring`` for their predictions of the hidden rows.
     """
 
     labels: Labels

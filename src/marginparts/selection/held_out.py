@@ -103,6 +103,7 @@ def how_many_parts(
     max_iter, tol, backend
         As for `nmf_alpha`.
     random_state : int, RandomState, Generator or None
+        Seed of what is hidden and of the starts.
     callback : callable or None
         Called with a `Progress` that counts the fits; a true answer ends the fit under way.
 

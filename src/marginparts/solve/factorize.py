@@ -17,7 +17,6 @@ from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.losses.nmf_alpha import STRAIGHT, NMFAlphaProblem, Pull, Steering
 from marginparts.rows.base import Elsewhere, Given, OutOfCore, Rows, at_hand
 from marginparts.rows.dask import as_dask_rows
-from marginparts.solve.gaps import problem_with
 from marginparts.solve.loop import Keeper, Run, minimize
 from marginparts.solve.map import extreme_balance, extreme_scale, scaled
 from marginparts.solve.run_spec import RunSpec
@@ -217,8 +216,10 @@ def factorize_path(
     if scale != 1:
         X, V = scaled(X, scale), V * X.dtype.type(1 / scale)
     kernels = kernels_for(X, V.shape[1], backend)
-    known = X if steering.gaps is None else steering.gaps.known(X)
-    problem = problem_with(steering.gaps, kernels, known)
+    gaps = steering.gaps
+    known = X if gaps is None else gaps.known(X)
+    data = kernels.prepare(known)
+    problem = NMFAlphaProblem(kernels, data) if gaps is None else gaps.problem(kernels, data)
     XS = None
     if S is not None and S.shape[1] > 0:
         XS = margin_components(S, X)
@@ -230,12 +231,8 @@ def factorize_path(
     fixed = V[:, : steering.fixed]
     H, V = filled_start(known, H, V)
     if not steering.is_straight:
-        problem.steering = steering.scaled(balance, scale / balance, scale)
-        check_steering(problem, X)
         V = np.hstack([fixed, V[:, steering.fixed :]])
-        problem.kept = deepcopy(kernels.factor(V)[:, : steering.fixed])
-        if problem.steering.prior is not None:
-            problem.pull = Pull.of(problem.steering.prior, kernels, V.dtype)
+        _steer(problem, steering.scaled(balance, scale / balance, scale), X, V)
     for lam in sorted(set(lams), reverse=True):
         problem.lam = lam
         run = minimize(
@@ -250,19 +247,23 @@ def factorize_path(
         yield lam, _as_result(run, found_V, found_H, scale, balance, XS)
 
 
-def check_steering(problem: NMFAlphaProblem, X: Rows) -> None:
-    """Refuse what a backend cannot carry."""
+def _steer(problem: NMFAlphaProblem, steering: Steering, X: Rows, V: Array) -> None:
+    """Tell a problem what is asked of its factors, of which V is the start, if it can carry it."""
     if isinstance(X, OutOfCore):
         raise ValueError(
             "Penalties, exclusivity, a prior, fixed and allowed need X in memory, and not rows on "
             "disk or on a cluster."
         )
     kernels = problem.backend
-    if problem.steering.needs_shrinking(problem.S is not None) and not kernels.can_shrink:
+    if steering.needs_shrinking(problem.S is not None) and not kernels.can_shrink:
         raise ValueError(
             f"backend={kernels.name!r} cannot carry squared penalties, exclusivity, nor alpha_W "
             "with labels; use l1_ratio=1 without labels, or backend='numba'."
         )
+    problem.steering = steering
+    problem.kept = deepcopy(kernels.factor(V)[:, : steering.fixed])
+    if steering.prior is not None:
+        problem.pull = Pull.of(steering.prior, kernels, V.dtype)
 
 
 def kernels_for(X: Rows, r: int, backend: str | Backend) -> Backend:

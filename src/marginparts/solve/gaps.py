@@ -20,7 +20,6 @@ from marginparts._types import Array, Data, Matrix
 from marginparts.backends import Backend, Known
 from marginparts.backends.base import safe_ratio
 from marginparts.losses.gaps import GappedProblem
-from marginparts.losses.nmf_alpha import NMFAlphaProblem
 
 #: What may be said of missing values.
 MISSING = ("nan", "zeros")
@@ -43,6 +42,13 @@ class Gaps(ABC):
     @abstractmethod
     def of_rows(self, rows: Any) -> Gaps:
         """Return the gaps of some rows."""
+
+    def problem(self, kernels: Backend, X: Matrix) -> GappedProblem:
+        """Return the problem of prepared data that has zeros in the gaps (`known`)."""
+        if not kernels.can_shrink:
+            raise ValueError(f"backend={kernels.name!r} cannot carry gaps; use backend='numba'.")
+        rows, columns = self.sides(kernels, X)
+        return GappedProblem(kernels, X=X, rows=rows, columns=columns)
 
 
 #: What is missing: nothing, NaN, zeros, or what a mask says.
@@ -157,17 +163,6 @@ class Blocks(Gaps):
         return Blocks(self.rows[rows], self.columns, self.fold, self.count)
 
 
-def problem_with(gaps: Gaps | None, kernels: Backend, X: Any, **options: Any) -> NMFAlphaProblem:
-    """Return the problem of data whose gaps are zeros by now; only V needs what columns know."""
-    X = kernels.prepare(X)
-    if gaps is None:
-        return NMFAlphaProblem(kernels, X=X, **options)
-    if not kernels.can_shrink:
-        raise ValueError(f"backend={kernels.name!r} cannot carry gaps; use backend='numba'.")
-    rows, columns = gaps.sides(kernels, X)
-    return GappedProblem(kernels, X=X, rows=rows, columns=columns, **options)
-
-
 def masked(X: Data, mask: Any, missing: str | None) -> tuple[Data, Missing]:
     """Return data of which a mask (n, d) says what is known, and what is missing of it.
 
@@ -216,13 +211,13 @@ def filled(X: Data, H: Array, parts: Array) -> Data:
     return new
 
 
-def found_gaps(X: Data, missing: Missing) -> tuple[Data, Gaps | None]:
-    """Return data without NaN, and its gaps; None where nothing is missing.
+def found_gaps(X: Data, missing: str | Gaps) -> tuple[Data, Gaps]:
+    """Return data without NaN, and its gaps.
 
     A NaN becomes the mean of what is known of its column: classifiers and starts, which need whole
     rows, lean to no side by it. No loss sees it.
     """
-    if missing is None or isinstance(missing, Gaps):
+    if isinstance(missing, Gaps):
         return X, missing
     if missing == "zeros":
         return X, Zeros()

@@ -19,7 +19,7 @@ from marginparts.backends import Backend, get_backend, work_of
 from marginparts.backends.base import column_sums, inverse_or_zero, safe_ratio
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import Rows
-from marginparts.solve.gaps import Gaps, problem_with
+from marginparts.solve.gaps import Gaps
 from marginparts.solve.loop import WARM_UP, minimize
 
 #: Entries of H mapped at a time, so that a map's memory does not grow with its samples.
@@ -72,8 +72,10 @@ def map_rows_each(
     step = max(1, _CHUNK // r)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        known = None if gaps is None else gaps.of_rows(rows)
-        problem = problem_with(known, kernels, X[rows], sweeps=50, settled=3e-4)
+        data = kernels.prepare(X[rows])
+        problem = NMFAlphaProblem(kernels, data, sweeps=50, settled=3e-4)
+        if gaps is not None:
+            problem = gaps.of_rows(rows).problem(kernels, data)
         replayed = kernels.adapted(problem)
         H = kernels.factor(np.repeat(flat[None], rows.stop - rows.start, axis=0), rows_of=problem.X)
         done = 0
@@ -117,8 +119,8 @@ def projection(V: Array, weights: Array | None = None) -> Array:
     """Return the matrix (d, r) that maps rows onto the span of the parts: ``Z = X @ projection``.
 
     With ``W = diag(weights) V`` and the orthonormal basis ``P = W (W'W)^(-1/2)`` of its span it is
-    ``diag(weights) P``: weighted rows in that basis. What a hyperplane says is kept exactly if its
-    weight vector lies in the span, whatever the row is.
+    ``diag(weights) P``: weighted rows in that basis. The decision value of a
+    hyperplane is kept exactly, for any row, if its weight vector lies in the span.
 
     Parameters
     ----------
@@ -156,8 +158,8 @@ def inverse_root(gram: Array) -> Array:
 def mixed_codes(linear: Array, H: Array) -> Array:
     """Return unit rows of a projection (n, r) beside the roots of the parts' shares (n, r).
 
-    The first keep what is said by words, the second (Hellinger's) by which parts are there at all;
-    they count half as much.
+    The first keep the evidence of single features, the second (Hellinger's) show which parts are
+    there at all, and have half the weight.
     """
     shares = safe_ratio(H, H.sum(axis=1, keepdims=True))
     lengths = row_norms(linear)[:, None]

@@ -176,15 +176,20 @@ def class_start(
     Parameters
     ----------
     X : (n, d) array or sparse matrix
+        Nonnegative data, one row a sample.
     y : (n,) or (n, c) array-like
         Labels; -1, None and NaN mark unlabeled rows.
     n_components : int
+        The number r of parts.
     random_state : int, RandomState, Generator or None
+        Seed of the noise and of k-means.
 
     Returns
     -------
     H : (n, r) array
+        Codes, each with the mass of its sample.
     V : (d, r) array
+        Parts as columns.
 
     Examples
     --------

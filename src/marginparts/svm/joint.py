@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from scipy.special import kl_div
 
 from marginparts._types import Array, Data
-from marginparts.svm.duals import DualProblem, solve_duals
-from marginparts.svm.questions import Questions
+from marginparts.svm.duals import DualProblem, Questions, solve_duals
 
 #: What the dual counts at the start, beside the loss of a question's components.
 _MARGIN = 3.0
@@ -64,7 +63,7 @@ class Joint(NamedTuple):
 
     @classmethod
     def of(cls, X: Data, asked: Questions, lam: float, H: Array, V: Array) -> Joint:
-        """Weigh each dual so that at a start its value is so many times its components' loss."""
+        """Weigh each dual so that at the start it is a given multiple of its components' loss."""
         new = cls(X, asked, lam, np.zeros(len(asked.tasks)))
         H, V = (A.astype(np.float64, copy=False) for A in (H, V))
         for k, alpha in enumerate(asked.alphas):

@@ -34,7 +34,7 @@ def choose_thresholds(values: Array, truth: Labels, scoring: str | None = None) 
     truth : Labels
         Of the same n samples, several a sample.
     scoring : str or None
-        What is to be large, see `quality`.
+        The score to maximize, see `quality`.
 
     Returns
     -------

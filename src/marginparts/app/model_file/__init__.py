@@ -98,6 +98,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path
+        A file that `save` wrote.
 
     Returns
     -------

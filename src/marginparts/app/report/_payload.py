@@ -199,7 +199,7 @@ def _for_and_against(weights: Array, most_for: int, most_against: int) -> list[i
 
 
 def _margins(model: Model) -> list[dict[str, Any]]:
-    """Return w+ and w- of every classifier beside what the parts make of them."""
+    """Return w+ and w- of every classifier beside their reconstruction by the parts."""
     parts = model.classifier.parts_
     p = len(parts.margin_names_)
     rebuilt = parts.margin_codes_ @ parts.components_

@@ -30,11 +30,11 @@ from marginparts.backends.cpu import entries, kernels
 from marginparts.backends.cpu.storage import (
     SparseMatrix,
     SparsePattern,
+    as_csr,
     in_lines,
     lines_of,
     padded,
     whole_lines,
-    with_short_indices,
 )
 from marginparts.backends.cpu.sweeps import sweep
 
@@ -63,7 +63,7 @@ class NumbaBackend(Backend):
             sparse = not isinstance(X, np.ndarray) or X.size <= _SMALL_DENSE
             sparse = sparse or bool(np.count_nonzero(X) < _SPARSE_PAYS * X.size)
         if sparse:
-            return SparseMatrix(with_short_indices(X))
+            return SparseMatrix(as_csr(X))
         return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
 
     def prepare_once(self, X: Data, like: Matrix) -> SparseMatrix | Array:
@@ -75,11 +75,11 @@ class NumbaBackend(Backend):
 
     def coefficients(self, S: Data, rows_of: Matrix | None = None) -> SparseMatrix:
         """Wrap a sparse matrix."""
-        return SparseMatrix(with_short_indices(S))
+        return SparseMatrix(as_csr(S))
 
     def pattern(self, S: sp.csr_array) -> SparsePattern:
         """Wrap a sparse matrix of ones."""
-        return SparsePattern(with_short_indices(S))
+        return SparsePattern(as_csr(S))
 
     def pattern_of(self, X: Matrix) -> SparsePattern:
         """Return the pattern of the nonzeros, in the same arrays."""
@@ -301,7 +301,7 @@ class _SparsePass:
 
 
 def _sparse(S: Matrix) -> SparseMatrix:
-    return S if isinstance(S, SparseMatrix) else SparseMatrix(with_short_indices(S))
+    return S if isinstance(S, SparseMatrix) else SparseMatrix(as_csr(S))
 
 
 def _ratio_matmul(X: SparseMatrix, A: Array, B: Array, out: Array, add: bool) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from marginparts._types import Array, Data, Matrix
 from marginparts.backends.cpu import kernels
 from marginparts.backends.cpu._emit import LINE_BYTES
+from marginparts.validation import with_short_indices
 
 #: A gathered factor of more bytes than this does not stay in the cache. It is then gathered from in
 #: pieces that do, unless their rows would have fewer nonzeros than this on average.
@@ -97,14 +98,10 @@ class SparsePattern(SparseMatrix):
         return out if out.shape[1] == r else out[:, :r].copy()
 
 
-def with_short_indices(X: Data | Matrix) -> sp.csr_array:
-    """Return CSR data with indices of 32 bits where they suffice: less to read, one kernel."""
+def as_csr(X: Data | Matrix) -> sp.csr_array:
+    """Return data as CSR with indices of 32 bits where they suffice."""
     # not from itself: SciPy would copy arrays that are views of larger ones
-    X = X if isinstance(X, sp.csr_array) else sp.csr_array(X)
-    if X.indices.dtype != np.int32 and max(X.nnz, *X.shape) < 2**31:
-        arrays = X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)
-        X = sp.csr_array(arrays, shape=X.shape, copy=False)
-    return X
+    return with_short_indices(X if isinstance(X, sp.csr_array) else sp.csr_array(X))
 
 
 def lines_of(A: Array) -> NDArray[np.bytes_]:

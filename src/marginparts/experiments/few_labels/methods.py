@@ -113,7 +113,7 @@ class Contestant(NamedTuple):
 
 
 def _thresholds(folds: list[Fold], said: list[Array], values: Array) -> Array:
-    """Return the values from which on labels are given, chosen on what was said of hidden rows."""
+    """Return the thresholds above which labels are given, chosen on the values of hidden rows."""
     if not folds:
         return np.zeros(values.shape[1])
     hidden = np.concatenate([fold.hidden for fold in folds])
@@ -244,7 +244,7 @@ CONTESTANTS = {
 
 
 def predict_with_parts(trial: Trial, **options: Any) -> Guess:
-    """Return what `NMFAlphaClassifier` says of the test rows, with nothing set but ``options``.
+    """Return what `NMFAlphaClassifier` predicts for the test rows, with ``options`` changed.
 
     Hiding labels to predict them is for thresholds of several labels a sample; it takes time and
     changes no other prediction.

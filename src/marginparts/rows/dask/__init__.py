@@ -25,7 +25,7 @@ def as_dask_rows(X: Any) -> Any:
 
 
 def mapped_lazily(method: Any, X: Any, out: object = None) -> Any:
-    """Return a Dask array with what a method of a fitted estimator says of each block of X."""
+    """Return a Dask array with the result of a fitted estimator's method for each block of X."""
     if out is not None:
         raise ValueError(
             "out= is for rows in memory or on disk; a Dask array has to_zarr and to_npy_stack."

@@ -82,7 +82,7 @@ class Workers:
         self.queue.append((step, then))
 
     def call(self, *step: Any) -> Any:
-        """Do something with all blocks, and return the sum of what they say."""
+        """Call a function on all blocks, and return the sum of the results."""
         self._admit_workers()
         steps = *(before for before, _ in self.queue), step
         order = Order(self.clock, tuple(sorted(self.live)), steps)
