@@ -216,7 +216,13 @@ def seed_of(random_state: Seed) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if not isinstance(random_state, Integral):
-        return int(check_random_state(random_state).randint(2**31 - 1))
+        try:
+            return int(check_random_state(random_state).randint(2**31 - 1))
+        except ValueError:
+            raise ValueError(
+                f"random_state={random_state!r} must be an int, 0 or larger, a RandomState, a "
+                "Generator or None."
+            ) from None
     seed = int(random_state)
     if seed < 0:
         raise ValueError(f"random_state={seed} must be 0 or larger.")

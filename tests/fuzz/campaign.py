@@ -33,8 +33,10 @@ def work(name: str, seed: int, first: int, n: int, folder: Path, until: float) -
     from attacking import Outcome, tried
     from targets import TARGETS
 
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # libraries print, too
     attack, case = TARGETS[name].prepare(folder), first
-    print(json.dumps({"ready": True}), flush=True)
+    print(json.dumps({"ready": True}), file=out)
     while case < first + n and time.time() < until:
         outcome = Outcome()
         tried(attack, seed, case, outcome)
@@ -43,7 +45,7 @@ def work(name: str, seed: int, first: int, n: int, folder: Path, until: float) -
             "case": case, "counts": outcome.counts, "seconds": outcome.slowest, "peak": peak,
             "failures": outcome.failures,
         }  # fmt: skip
-        print(json.dumps(found), flush=True)
+        print(json.dumps(found), file=out)
         case += 1
 
 
@@ -115,12 +117,21 @@ def _add(record: Record, found: dict[str, Any]) -> None:
 
 
 def _line(child: subprocess.Popen[str], seconds: float) -> str | None:
-    """Return the next line of a process, "" at its end, None if there is none for long."""
+    """Return the next line of a process, "" at its end, None if there is none for long.
+
+    Seconds in which this process or the other is paused do not count.
+    """
     import select
 
     assert child.stdout is not None
-    ready, _, _ = select.select([child.stdout], [], [], seconds)
-    return child.stdout.readline() if ready else None
+    state = Path(f"/proc/{child.pid}/stat")
+    while seconds > 0:
+        ready, _, _ = select.select([child.stdout], [], [], 1.0)
+        if ready:
+            return child.stdout.readline()
+        paused = state.exists() and state.read_text().rpartition(")")[2].split()[0] == "T"
+        seconds -= 0.0 if paused else 1.0
+    return None
 
 
 def main() -> None:
@@ -161,5 +172,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # data are tiny, and cases count their computing
     main()

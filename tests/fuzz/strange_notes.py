@@ -48,10 +48,13 @@ def attack_seeds(ending, folder):
             return json.dumps(tree)
         if ending == "yaml":
             return yaml.safe_dump(tree)
-        rows = [(c, w, "") for c, words in SEEDS.items() for w in words]
-        rows[rng.integers(len(rows))] = tuple(
-            str(STRANGE[rng.integers(len(STRANGE))]) for _ in range(3)
-        )
+        rows = [[c, w, "1"] for c, words in SEEDS.items() for w in words]
+        for _ in range(rng.integers(3)):
+            column = rng.integers(3)
+            good = (list(SEEDS), WORDS, ["", "2", "0.5", "-1"])[column]
+            known = rng.random() < 0.5
+            cell = good[rng.integers(len(good))] if known else STRANGE[rng.integers(len(STRANGE))]
+            rows[rng.integers(len(rows))][column] = f'"{cell}"' if rng.random() < 0.5 else str(cell)
         return "\n".join(["class,word,strength", *(",".join(row) for row in rows)])
 
     def attack(rng):

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from attacking import Target
+from attacking import Target, short_of
 from strange_archives import command
 from typer.testing import CliRunner
 
@@ -150,7 +150,7 @@ def attack_options(folder):
 def _judge(result, arguments, inside, before):
     said = f"{arguments}: {result.output[-300:]}"
     if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise AssertionError(str(arguments)) from result.exception
+        raise AssertionError(f"{short_of(result.exception)}: {arguments}") from result.exception
     assert result.exit_code in (0, 2), said
     assert "Traceback" not in result.output, said
     assert not set(result.output) & {"\x1b", "\x07"}, said

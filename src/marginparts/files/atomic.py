@@ -11,9 +11,18 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
+#: Characters of a sentence: what a file says may be repeated in it, and may be as long as a book.
+_LONGEST = 900
+
 
 class FileProblemError(Exception):
     """What is wrong with a file or with what it holds, as one sentence that says what to do."""
+
+    def __init__(self, said: str) -> None:
+        said = said.replace("\n", "\\n").replace("\r", "\\r")
+        if len(said) > _LONGEST:  # the file is named at its beginning, what to do at its end
+            said = f"{said[: _LONGEST - 300]} ... {said[-290:]}"
+        super().__init__(said)
 
 
 @contextmanager

@@ -64,6 +64,12 @@ def _codes_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     return bool(codes.max(initial=-1) < (c if codes.ndim == 1 else 2))
 
 
+def _scale_fits(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether the rows of a stream stay within range in its units, and in those of its user."""
+    largest = [float(fields[name].X.data.max(initial=0)) for name in ("pending", "memory")]
+    return bool(largest[0] / fields["scale"] <= _HUGE and largest[1] * fields["scale"] <= _HUGE)
+
+
 _UPDATES = Value("map_iter", "int", 1, _MOST_UPDATES, optional=True)
 
 
@@ -322,7 +328,7 @@ TABLES: dict[str, Table] = {
         Part("pending", ("Rows",), own="m"), Part("memory", ("Rows",), own="m"),
         Part("past", ("Past",), optional=True),
         Value("scale", "float", np.finfo(float).tiny, np.finfo(float).max),
-        Value("seed", "int", 0), Value("steps", "int", 0),
+        Rule("scale", _scale_fits), Value("seed", "int", 0), Value("steps", "int", 0),
     ),
     "TextPreparation": (
         Items("words", Value("words", "str"), "d", unique=True),
