@@ -134,6 +134,12 @@ def _line(child: subprocess.Popen[str], seconds: float) -> str | None:
     return None
 
 
+def _all_targets() -> list[str]:
+    from targets import TARGETS  # which imports all that is attacked
+
+    return list(TARGETS)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*")
@@ -150,16 +156,14 @@ def main() -> None:
     if asked.worker:
         work(asked.worker, asked.seed, asked.first, asked.cases, asked.folder, asked.until)
         return
-    from targets import TARGETS
-
     print(HEAD, flush=True)
     if asked.show:
+        order = _all_targets()
         records = [Record(**json.loads(path.read_text())) for path in asked.state.iterdir()]
-        order = list(TARGETS)
         for record in sorted(records, key=lambda each: (order.index(each.target), each.seed)):
             print(record)
         return
-    for name in asked.targets or TARGETS:
+    for name in asked.targets or _all_targets():
         record, kept = Record(name, asked.seed), None
         if asked.state:
             kept = asked.state / f"{name} {asked.seed}.json"

@@ -17,7 +17,7 @@ from mutations import STRANGE, changed_array, changed_tree, is_a_sentence
 
 SEEDS = {"cat": ["purr", "meow"], "dog": {"bark": 2.0, "purr": -1, "run": 0.5}, "no": ["1", "yes"]}
 WORDS = ["bark", "meow", "purr", "run", "yes", "1"]
-DEEP = 3_000
+DEEP = 1_200  # more than Python's stack
 
 
 def _bomb(depth=9, width=9):
@@ -58,10 +58,10 @@ def attack_seeds(ending, folder):
         return "\n".join(["class,word,strength", *(",".join(row) for row in rows)])
 
     def attack(rng):
-        way = rng.integers(4)
+        way = rng.integers(8)
         if way == 0:
             path.write_text(NO_SEEDS[rng.integers(len(NO_SEEDS))])
-        elif way == 1:
+        elif way < 3:
             flipped(path, rng, text_of(rng, SEEDS).encode())
         else:
             tree = SEEDS

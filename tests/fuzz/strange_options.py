@@ -3,11 +3,14 @@
 import json
 import os
 import tempfile
+from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from attacking import Target, short_of
 from strange_archives import command
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from marginparts.app.model_file import save
@@ -125,13 +128,15 @@ def attack_options(folder):
     inside.mkdir()
     _folder(inside)
     before = _seen(inside)
+    made_once = mock.patch("typer.testing._get_command", cache(get_command))  # else half the time
 
     def attack(rng):
         arguments = _arguments(rng)
         old, kept = Path.cwd(), tempfile.tempdir
         os.chdir(inside)
         try:
-            result = CliRunner().invoke(app, arguments)
+            with made_once:
+                result = CliRunner().invoke(app, arguments)
         finally:
             os.chdir(old)
             tempfile.tempdir = kept

@@ -3,7 +3,9 @@
 import csv as tables
 import io
 import json
-from functools import partial
+import tempfile
+from functools import cache, partial
+from pathlib import Path
 
 import anndata
 import h5py
@@ -37,10 +39,17 @@ def npy(path, rng):
     np.save(path, changed_array(rng, X.toarray()))
 
 
+@cache
+def cells(kind):
+    """Return the bytes of a file of cells, which takes longer to write than to read."""
+    with tempfile.TemporaryDirectory() as folder:
+        anndata.AnnData(kind(X)).write_h5ad(f"{folder}/x.h5ad")
+        return Path(folder, "x.h5ad").read_bytes()
+
+
 def h5ad(path, rng):
     """Cells by rows or columns, one of whose arrays is another."""
-    cells = sp.csr_matrix(X) if rng.random() < 0.5 else sp.csc_matrix(X)
-    anndata.AnnData(cells).write_h5ad(path)
+    path.write_bytes(cells(sp.csr_matrix if rng.random() < 0.5 else sp.csc_matrix))
     with h5py.File(path, "a") as file:
         name = ("data", "indices", "indptr")[rng.integers(3)]
         changed = changed_array(rng, file[f"X/{name}"][:])
@@ -182,19 +191,19 @@ def parquet(path, rng):
 
 def raw_h5ad(path, rng):
     """Cells with other bytes."""
-    anndata.AnnData(sp.csr_matrix(X)).write_h5ad(path)
-    flipped(path, rng, path.read_bytes())
+    flipped(path, rng, cells(sp.csr_matrix))
 
 
 def png(path, rng):
     """A folder of images, one of which has other bytes."""
     from PIL import Image
 
-    folder = path.with_suffix("")
-    for k in range(2):
-        (folder / "ab"[k]).mkdir(parents=True, exist_ok=True)
-        Image.fromarray((X.toarray() * 50).astype(np.uint8)).save(folder / "ab"[k] / "x.png")
-    flipped(folder / "a" / "x.png", rng, (folder / "a" / "x.png").read_bytes())
+    folder, out = path.with_suffix(""), io.BytesIO()
+    Image.fromarray((X.toarray() * 50).astype(np.uint8)).save(out, "png")
+    for letter in "ab":
+        (folder / letter).mkdir(parents=True, exist_ok=True)
+        (folder / letter / "x.png").write_bytes(out.getvalue())
+    flipped(folder / "a" / "x.png", rng, out.getvalue())
     path.write_bytes(b"see the folder")
 
 
