@@ -7,6 +7,7 @@ import io
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,9 +23,13 @@ from typer.testing import CliRunner
 from marginparts import (
     Checkpoint,
     Labeling,
+    Landmarks,
     NMFAlpha,
     NMFAlphaClassifier,
     OnlineNMFAlphaClassifier,
+    SemiSupervisedNMF,
+    TransductiveSVM,
+    margin_directions,
     nmf_alpha,
     open_rows,
 )
@@ -44,7 +49,7 @@ from marginparts.files.atomic import (
 )
 from marginparts.files.compressed import check_compressed
 from marginparts.files.json_text import read_json
-from mutations import read_archive, write_archive
+from mutations import is_a_sentence, read_archive, write_archive
 
 RNG = np.random.default_rng(0)
 X = RNG.random((60, 9)) * (RNG.random((60, 9)) < 0.7)
@@ -212,6 +217,18 @@ def test_rows_of_a_stream_whose_squares_are_no_numbers_are_refused(fitted, tmp_p
         load(tmp_path / "model")
 
 
+def test_a_scale_of_a_stream_that_does_not_fit_its_rows_is_refused(fitted, tmp_path):
+    save(fitted["stream"], tmp_path / "model")
+
+    def change(tree):
+        stream = tree["model"]["estimator"]["attributes"]["stream_"]
+        stream["object"]["fields"]["scale"] = 1e308
+
+    edited(tmp_path / "model", tree=change)
+    with pytest.raises(FileProblemError, match=r"stream_\.scale does not fit the rest"):
+        load(tmp_path / "model")
+
+
 def test_a_card_without_shares_can_be_shown(model_path):
     def change(tree):
         card = tree["model"]["object"]["fields"]["card"]["object"]["fields"]
@@ -326,6 +343,26 @@ def test_notes_that_do_not_fit_are_refused(arrays, tree, says, tmp_path):
     with pytest.raises(FileProblemError) as caught:
         fit_with(path)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda tree: tree.update(marginparts="x" * 5000), "was written by marginparts ?"),
+        (lambda tree: tree["fit"].update(tol="x" * 5000), "belongs to another fit, with tol='xxx"),
+        (lambda tree: tree["fit"].update({"x" * 5000: 1}), "belongs to another fit, with xxx"),
+        (lambda tree: tree["notes"]["run"].update(run={str(k): 1 for k in range(500)}), "another"),
+    ],
+)
+def test_a_long_text_in_a_checkpoint_is_not_repeated(change, says, tmp_path):
+    path = tmp_path / "fit.ckpt"
+    with pytest.raises(CrashError):
+        fit_with(path, crash=True)
+    edited(path, tree=change)
+    with pytest.raises(FileProblemError) as caught:
+        fit_with(path)
+    assert says in str(caught.value)
+    is_a_sentence(caught.value, path)
 
 
 # --- Compressed matrices -------------------------------------------------------------------------
@@ -492,6 +529,11 @@ def test_a_model_cannot_command_the_terminal(model_path):
         (["fit", ""], "."),
         (["fit", "x.npy", "--labels", "y.txt", "--cost", "1e308"], "--cost has a value"),
         (["fit", "x.npy", "--labels", "y.txt", "--components", "9" * 20], "--components has a"),
+        (["fit", "x" * 300], "cannot be"),
+        (["fit", "x.npy", "--embeddings", "x" * 300], "cannot be"),
+        (["predict", "x" * 300, "x.npy"], "cannot be"),
+        (["predict", "pipe", "x.npy"], "pipe is no file, but a device or a pipe; give a file."),
+        (["fit", "x.npy", "--labels", "pipe"], "pipe is no file"),
         (["fit", "b\udcff.csv"], "There is no file b\\udcff.csv."),
         (["fit", "huge.npy", "--labels", "y.txt"], "entries must be 0 or larger, and below"),
     ],
@@ -499,9 +541,56 @@ def test_a_model_cannot_command_the_terminal(model_path):
 def test_what_makes_no_sense_is_a_sentence(arguments, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
+    os.mkfifo("pipe")
     np.save("huge.npy", (X * 1e38).astype(np.float32))
     (tmp_path / "y.txt").write_text("a\nb\n" * 30)
     refused(run(*arguments), says)
+
+
+NO_NUMBERS = [
+    (lambda: Landmarks(n_landmarks=3).fit(1e299 * X), "too large to be squared"),
+    (lambda: Landmarks(n_landmarks=3).fit((1e25 * X).astype("f")), "too large to be squared"),
+    (lambda: Landmarks("hellinger", n_landmarks=3).fit(1e308 * X), "too large to be summed"),
+    (lambda: NMFAlpha(2, random_state=[]).fit(X), "random_state=[] must be an int"),
+    (lambda: NMFAlpha(2, verbose="auto").fit(X), "verbose='auto' must be 0, 1 or 2"),
+    (lambda: NMFAlpha(2, fixed={}).fit(X), "fixed must be an array of parts with 9 columns"),
+    (lambda: SemiSupervisedNMF(2, backend=3.5).fit(X, Y), "backend=3.5 is unknown"),
+    (lambda: SemiSupervisedNMF(2, lam=1e308, max_iter=3).fit(1e9 * X, Y), "The loss leaves"),
+    (lambda: TransductiveSVM(C=1e-320).fit(X, Y), "C=1e-320 must be at least 1e-100"),
+    (lambda: NMFAlpha(2, alpha_W=1e6, random_state=0).fit(1e200 * X, Y), "The loss leaves"),
+    (
+        lambda: NMFAlpha(2, lam=10, random_state=0).fit(np.diag([5e307] * 3), HALF),
+        "The loss leaves",
+    ),
+    (lambda: margin_directions(SPREAD, [0, 0, 1, 1]), "differ too much in size"),
+    (lambda: nmf_alpha(X, 2, S=SIGNS, lam=1e308, max_iter=3), "The loss leaves the range"),
+]
+
+SPREAD = np.array([[1e300, 1e-300], [1e-300, 0], [0, 1e-300], [1e-300, 1e-300]])
+SIGNS, HALF = np.eye(60, 2), [0, 1, -1]
+
+
+@pytest.mark.parametrize(("work", "says"), NO_NUMBERS, ids=[says for _, says in NO_NUMBERS])
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_at_the_edge_of_the_range_are_a_sentence(work, says):
+    with pytest.raises(ValueError, match=re.escape(says)) as caught, np.errstate(all="ignore"):
+        work()
+    is_a_sentence(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_entry_near_the_end_of_the_range_can_be_fitted():
+    model = NMFAlpha(2, lam=10, random_state=0, max_iter=3).fit(1.7e308 * np.eye(1, 5), [0])
+    assert np.isfinite(model.components_).all()
+    assert np.isfinite(model.loss_curve_).all()
+
+
+def test_a_batch_out_of_all_proportion_is_refused_and_leaves_the_stream():
+    stream = OnlineNMFAlphaClassifier(2, batch_size=20, random_state=0).partial_fit(1e-200 * X, Y)
+    before = stream.stream_
+    with pytest.raises(ValueError, match="too large to be squared"):
+        stream.partial_fit(X, Y)
+    assert stream.stream_ is before
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")

@@ -19,7 +19,7 @@ from marginparts._types import Array, Data, Init, Samples, Seed
 
 DTYPES = (np.float64, np.float32)
 
-MOST_COST = 1e100
+LEAST_COST, MOST_COST = 1e-100, 1e100
 
 _NO_TEXTS = (
     "X holds texts; count their words first, with sklearn.feature_extraction.text.CountVectorizer "
@@ -157,11 +157,12 @@ def check_sum(X: Data, whom: str) -> float:
     return total
 
 
-def check_squares(X: Data, whom: str) -> None:
-    """Refuse data whose squares leave the range."""
+def check_squares(X: Data, whom: str, dtype: DTypeLike = np.float64) -> None:
+    """Refuse data whose squares leave the range of a type."""
     entries = np.asarray(X.data if sp.issparse(X) else X)
+    most = float(np.finfo(dtype).max)
     largest = float(np.abs(entries).max(initial=0))
-    if largest > 0 and not np.isfinite(entries.size * largest * largest):
+    if largest > 0 and not entries.size * largest * largest < most:
         raise ValueError(
             f"The entries of X passed to {whom} are too large to be squared; divide X by its "
             "largest entry."
@@ -186,6 +187,8 @@ def check_cost(value: object, name: str) -> float:
     """Return a cost of an SVM, whose multiples stay within range."""
     if check_positive(value, name) > MOST_COST:
         raise ValueError(f"{name}={value!r} must be at most {MOST_COST:g}.")
+    if check_positive(value, name) < LEAST_COST:
+        raise ValueError(f"{name}={value!r} must be at least {LEAST_COST:g}.")
     return check_positive(value, name)
 
 

@@ -53,6 +53,8 @@ class FitInputs(NamedTuple):
 @contextmanager
 def spoken(verbose: bool | int) -> Iterator[None]:
     """Show what the package logs on the standard output while something lasts."""
+    if not isinstance(verbose, Integral | bool | np.bool_):
+        raise ValueError(f"verbose={verbose!r} must be 0, 1 or 2.")
     if not verbose:
         yield
         return

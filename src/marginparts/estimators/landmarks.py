@@ -138,7 +138,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         rows = validated(self, X, reset=reset)
         name = type(self).__name__
         if self.kernel != "hellinger":
-            check_squares(rows, name)
+            check_squares(rows, name, rows.dtype)
         if self.kernel == "rbf":
             return rows
         rows = as_nonnegative(rows, name)

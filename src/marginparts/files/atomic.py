@@ -25,6 +25,9 @@ class FileProblemError(Exception):
         super().__init__(said)
 
 
+_ODD = "a device or a pipe"
+
+
 @contextmanager
 def problems_with(path: str | os.PathLike[str], doing: str) -> Iterator[None]:
     """Turn what the system says about a file into a sentence: "x.csv cannot be read: ..."."""
@@ -40,6 +43,13 @@ def problems_with(path: str | os.PathLike[str], doing: str) -> Iterator[None]:
         raise FileProblemError(f"{path} cannot be {doing}: {why}.") from error
 
 
+def check_origin(path: Path) -> None:
+    """Refuse a device or a pipe: it cannot be read twice, and may be waited for for ever."""
+    with problems_with(path, "read"):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise FileProblemError(f"{path} is no file, but {_ODD}; give a file.")
+
+
 def check_destination(path: Path) -> None:
     """Refuse a name that cannot be written to; ask before the work, not after it."""
     with problems_with(path, "written"):
@@ -49,7 +59,7 @@ def check_destination(path: Path) -> None:
         if path.is_symlink():
             raise FileProblemError(f"{path} is a link; give the name of the file itself.")
         if path.exists() and not path.is_file():
-            raise FileProblemError(f"{path} is no file, but a device or a pipe; give a file.")
+            raise FileProblemError(f"{path} is no file, but {_ODD}; give a file.")
         if not path.parent.is_dir():
             raise FileProblemError(f"There is no folder {path.parent} to write {path.name} to.")
         if not os.access(path.parent, os.W_OK):

@@ -18,7 +18,7 @@ from marginparts.losses.nmf_alpha import STRAIGHT, NMFAlphaProblem, Pull, Steeri
 from marginparts.rows.base import Elsewhere, Given, OutOfCore, Rows, at_hand
 from marginparts.rows.dask import as_dask_rows
 from marginparts.solve.gaps import problem_with
-from marginparts.solve.loop import Keeper, Run, minimize
+from marginparts.solve.loop import Keeper, Run, check_losses, minimize
 from marginparts.solve.map import extreme_balance, extreme_scale, scaled
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.start import filled_start, start_from
@@ -311,6 +311,7 @@ def _as_result(
     """Undo the scaling: the divergence grows with the data; below zero it is all rounding."""
     history = [check._replace(loss=max(check.loss, 0.0) * scale) for check in run.history]
     losses = [check.loss for check in history]
+    check_losses(losses)
     if scale != 1 or balance != 1:
         V, H = V * V.dtype.type(scale / balance), H * H.dtype.type(balance)
     if scale != 1 and XS is not None:

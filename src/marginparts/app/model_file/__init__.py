@@ -20,7 +20,7 @@ from marginparts.app.model_file._tables import TABLES
 from marginparts.app.preparation import MatrixPreparation, TextPreparation
 from marginparts.app.readers import Layout
 from marginparts.files.archive import Archive, damage, write_archive
-from marginparts.files.atomic import FileProblemError, problems_with, written_beside
+from marginparts.files.atomic import FileProblemError, check_origin, problems_with, written_beside
 from marginparts.files.invariants import InvariantError, Scope, fields_of
 from marginparts.files.json_text import plain_word, read_json
 from marginparts.online import Past, Rows, Stream
@@ -124,6 +124,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     with problems_with(path, "read"):
         if Path(path).is_dir():
             raise FileProblemError(f"{path} is a folder; give the name of a file.")
+        check_origin(Path(path))
         with Path(path).open("rb") as file:
             archive = Archive(path, file)
             with damage(path, "model.json cannot be understood"):
