@@ -37,6 +37,7 @@ from marginparts.app.fitting import fit_file
 from marginparts.app.model_file import load, save
 from marginparts.app.readers import open_source, read_seeds
 from marginparts.app.report import payload_of, render
+from marginparts.backends.reference import ReferenceBackend
 from marginparts.cli import app
 from marginparts.experiments.store import Store
 from marginparts.files.archive import Archive
@@ -123,6 +124,21 @@ def test_arrays_in_another_order_of_bytes_are_read(fitted, tmp_path):
     save(fitted["parts"], tmp_path / "model")
     edited(tmp_path / "model", {"components_": lambda a: a.astype(">f8")})
     assert (load(tmp_path / "model").transform(X) == fitted["parts"].transform(X)).all()
+
+
+NO_LETTER = np.array([2**31 - 1, 97], np.uint32).view("U2")
+
+
+def test_letters_that_are_none_are_refused(fitted, tmp_path):
+    """Python ends with an error of its own inside where NumPy hands it such a text."""
+    save(fitted["parts"], tmp_path / "model")
+    edited(tmp_path / "model", {"margin_names_": lambda a: np.repeat(NO_LETTER, len(a))})
+    with pytest.raises(FileProblemError, match=r"margin_names_\.npy has a letter that is none"):
+        load(tmp_path / "model")
+    np.save(tmp_path / "x.npy", X[:2])
+    np.save(tmp_path / "y.npy", np.repeat(NO_LETTER, 2))
+    with pytest.raises(FileProblemError, match="have a letter that is none; save them anew"):
+        open_source(tmp_path / "x.npy", labels=tmp_path / "y.npy")
 
 
 def test_a_map_that_would_never_end_is_refused(fitted, tmp_path):
@@ -583,6 +599,20 @@ def test_one_entry_near_the_end_of_the_range_can_be_fitted():
     model = NMFAlpha(2, lam=10, random_state=0, max_iter=3).fit(1.7e308 * np.eye(1, 5), [0])
     assert np.isfinite(model.components_).all()
     assert np.isfinite(model.loss_curve_).all()
+
+
+class OutOfMemoryError(RuntimeError):
+    """What torch raises when a GPU is full, by its name."""
+
+
+def test_a_full_gpu_is_a_sentence():
+    class Full(ReferenceBackend):
+        def ratio_matmul(self, *given):
+            raise OutOfMemoryError("CUDA out of memory.")
+
+    with pytest.raises(MemoryError, match="The memory of backend='reference' is full; ") as caught:
+        nmf_alpha(X, 2, backend=Full(), random_state=0)
+    is_a_sentence(caught.value)
 
 
 def test_a_batch_out_of_all_proportion_is_refused_and_leaves_the_stream():

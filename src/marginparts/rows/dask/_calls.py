@@ -207,11 +207,7 @@ class Workers:
         return found
 
     def _check_scheduler(self, error: BaseException) -> None:
-        if self.client.status != "running":
-            raise ClusterError(
-                "The Dask scheduler is gone, and the fit with it; the same call goes on from the "
-                "checkpoint, if there is one."
-            ) from error
+        check_scheduler(self.client, error)
 
     def _place(self, orphans: Sequence[int] | None = None) -> None:
         """Give blocks to workers: those that have the data already, then those with least work."""
@@ -306,7 +302,17 @@ class Workers:
         """Let the workers forget the fit."""
         self.shared.clear()
         if self.client.status == "running":
-            self.client.run(_shard.forget, self.spec.fit, on_error="ignore")
+            with suppress(OSError):  # the scheduler goes away just now
+                self.client.run(_shard.forget, self.spec.fit, on_error="ignore")
+
+
+def check_scheduler(client: Any, error: BaseException) -> None:
+    """Say so if an error is one because the scheduler is gone."""
+    if client.status != "running" and not isinstance(error, ClusterError):
+        raise ClusterError(
+            "The Dask scheduler is gone, and the fit with it; the same call goes on from the "
+            "checkpoint, if there is one."
+        ) from error
 
 
 def _grouped(numbers: Iterable[int], owner: dict[int, str]) -> list[tuple[str, list[int]]]:
