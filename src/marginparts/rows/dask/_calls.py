@@ -30,6 +30,9 @@ logger = logging.getLogger("marginparts")
 #: Seconds between checks of who is there, while a call is waited for and otherwise.
 _WAITING, _ADMITTING = 0.5, 2.0
 
+#: Seconds in which a client learns that its scheduler is gone.
+_LEARNING = 5.0
+
 #: How often the same blocks may be lost in one call.
 _TRIES = 20
 
@@ -308,6 +311,10 @@ class Workers:
 
 def check_scheduler(client: Any, error: BaseException) -> None:
     """Say so if an error is one because the scheduler is gone."""
+    # a connection that broke may be seen before the client knows about it
+    until = time.monotonic() + (_LEARNING if isinstance(error, OSError) else 0.0)
+    while client.status == "running" and time.monotonic() < until:
+        time.sleep(0.05)
     if client.status != "running" and not isinstance(error, ClusterError):
         raise ClusterError(
             "The Dask scheduler is gone, and the fit with it; the same call goes on from the "
