@@ -172,4 +172,4 @@ def _judge(result, arguments, inside, before):
         assert "NaN" not in result.stdout, said
 
 
-TARGETS = {"options": Target(attack_options, 0)}
+TARGETS = {"options": Target(attack_options, 100)}
