@@ -14,6 +14,7 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,7 +50,9 @@ from marginparts.files.atomic import (
     written_beside,
 )
 from marginparts.files.compressed import check_compressed
+from marginparts.files.invariants import extremes_of
 from marginparts.files.json_text import read_json
+from marginparts.rows.dask._calls import ClusterError, check_scheduler
 from mutations import is_a_sentence, read_archive, write_archive
 
 RNG = np.random.default_rng(0)
@@ -124,6 +127,17 @@ def test_arrays_in_another_order_of_bytes_are_read(fitted, tmp_path):
     save(fitted["parts"], tmp_path / "model")
     edited(tmp_path / "model", {"components_": lambda a: a.astype(">f8")})
     assert (load(tmp_path / "model").transform(X) == fitted["parts"].transform(X)).all()
+
+
+@pytest.mark.parametrize("place", [0, 2**16 - 1, 2**16, 2**17])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_extremes_are_found_in_every_piece(place, order):
+    array = np.full((3, 2**16), 0.5, order=order)
+    assert extremes_of(array) == (0.5, 0.5)
+    array[np.unravel_index(place, array.shape, order)] = -1
+    assert extremes_of(array) == (-1, 0.5)
+    array[np.unravel_index(place, array.shape, order)] = np.nan
+    assert np.isnan(extremes_of(array)).all()
 
 
 NO_LETTER = np.array([2**31 - 1, 97], np.uint32).view("U2")
@@ -613,6 +627,18 @@ def test_a_full_gpu_is_a_sentence():
     with pytest.raises(MemoryError, match="The memory of backend='reference' is full; ") as caught:
         nmf_alpha(X, 2, backend=Full(), random_state=0)
     is_a_sentence(caught.value)
+
+
+@pytest.mark.parametrize("status", ["connecting", "closed"])
+def test_whatever_a_dead_scheduler_makes_of_a_call_is_a_sentence(status):
+    for error in (OSError(), RuntimeError("1 Future cancelled")):
+        with pytest.raises(ClusterError, match="The Dask scheduler is gone") as caught:
+            check_scheduler(SimpleNamespace(status=status), error)
+        is_a_sentence(caught.value)
+
+
+def test_an_error_on_a_cluster_that_is_there_stays_what_it_is():
+    check_scheduler(SimpleNamespace(status="running"), ValueError("mine"))
 
 
 def test_a_batch_out_of_all_proportion_is_refused_and_leaves_the_stream():
