@@ -395,6 +395,35 @@ def test_a_long_text_in_a_checkpoint_is_not_repeated(change, says, tmp_path):
     is_a_sentence(caught.value, path)
 
 
+def test_a_yes_in_the_place_of_a_number_is_no_candidate(tmp_path):
+    """It equals 1, and would be refused in mid-fit, without the name of the file."""
+    path, seen = tmp_path / "fit.ckpt", []
+
+    def fit(at=None):
+        def callback(progress):
+            seen.append(progress)
+            if len(seen) == at:
+                raise CrashError
+
+        NMFAlphaClassifier(
+            2, lam="auto", map_iter=3, C=1.0, max_iter=3, pseudo=None, random_state=0,
+            callback=callback, checkpoint=Checkpoint(path, every_iterations=1),
+        ).fit(X, Y)  # fmt: skip
+
+    with pytest.raises(CrashError):
+        fit(30)
+
+    def change(tree):
+        candidate = tree["notes"]["race"]["candidates"][0][0]
+        assert candidate[3] == 1
+        candidate[3] = True
+
+    edited(path, tree=change)
+    with pytest.raises(FileProblemError, match="direction_C is no float") as caught:
+        fit()
+    is_a_sentence(caught.value, path)
+
+
 # --- Compressed matrices -------------------------------------------------------------------------
 
 #: Pointers that SciPy's own check lets pass, or that wrap when they are subtracted or cast.
