@@ -259,6 +259,16 @@ def test_a_scale_of_a_stream_that_does_not_fit_its_rows_is_refused(fitted, tmp_p
         load(tmp_path / "model")
 
 
+def test_a_model_without_its_choice_is_refused(model_path):
+    def change(tree):
+        classifier = tree["model"]["object"]["fields"]["classifier"]
+        del classifier["estimator"]["attributes"]["choice_"]
+
+    edited(model_path, tree=change)
+    with pytest.raises(FileProblemError, match="classifier has no choice"):
+        load(model_path)
+
+
 def test_a_card_without_shares_can_be_shown(model_path):
     def change(tree):
         card = tree["model"]["object"]["fields"]["card"]["object"]["fields"]
@@ -612,6 +622,8 @@ NO_NUMBERS = [
     (lambda: Landmarks("hellinger", n_landmarks=3).fit(1e308 * X), "too large to be summed"),
     (lambda: NMFAlpha(2, random_state=[]).fit(X), "random_state=[] must be an int"),
     (lambda: NMFAlpha(2, verbose="auto").fit(X), "verbose='auto' must be 0, 1 or 2"),
+    (lambda: NMFAlpha(2, feature_weight="").fit(X), "feature_weight must be numbers"),
+    (lambda: NMFAlpha(2, feature_weight={}).fit(X), "feature_weight must be numbers"),
     (lambda: NMFAlpha(2, fixed={}).fit(X), "fixed must be an array of parts with 9 columns"),
     (lambda: SemiSupervisedNMF(2, backend=3.5).fit(X, Y), "backend=3.5 is unknown"),
     (lambda: SemiSupervisedNMF(2, lam=1e308, max_iter=3).fit(1e9 * X, Y), "The loss leaves"),

@@ -264,7 +264,10 @@ def check_start(
 
 def check_weights(weights: ArrayLike, name: str, count: int | None = None) -> Array:
     """Return weights in float64, finite, 0 or larger and not all 0, in a copy."""
-    weights = np.array(weights, dtype=np.float64)
+    try:
+        weights = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, one for each of them.") from None
     if weights.ndim != 1 or count not in (None, len(weights)):
         raise ValueError(
             f"{name} has shape {weights.shape}; it must have one number for each of "

@@ -79,8 +79,10 @@ def _can_be_shown(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
         "history_", "margin_names_", "margin_components_", "margin_codes_", "margin_kept_",
         "n_iter_", "solver_",
     )  # fmt: skip
-    found = vars(fields["classifier"].parts_)
-    return all(found.get(name) is not None for name in shown)
+    classifier = fields["classifier"]
+    found = vars(classifier.parts_)
+    chosen = getattr(classifier, "choice_", None) is not None
+    return chosen and all(found.get(name) is not None for name in shown)
 
 
 def _without_vectors(fields: Mapping[str, Any], sizes: dict[str, int]) -> int:
@@ -373,7 +375,7 @@ TABLES: dict[str, Table] = {
     "Model": (
         Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV"), own="d"),
         Letter("d", _without_vectors),
-        Rule("classifier", _can_be_shown, "has no history or no margin components"),
+        Rule("classifier", _can_be_shown, "has no choice, no history or no margin components"),
         Rule("classifier", _seeds_can_be_shown, "has seeds that are no columns"),
         Items("class_names", Value("class_names", "str"), "c"),
         Part("preparation", ("TextPreparation", "MatrixPreparation")),
