@@ -15,13 +15,16 @@ import os
 import random
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -29,7 +32,10 @@ import numpy as np
 from marginparts import Checkpoint, NMFAlpha, load, nmf_alpha, save
 from marginparts.app.readers import open_source
 from marginparts.app.writers import open_table_writer
+from marginparts.backends.reference import ReferenceBackend
+from marginparts.checkpoint._file import read_checkpoint
 from marginparts.files.atomic import FileProblemError, leave
+from marginparts.rows.dask._calls import ClusterError
 
 X = np.random.default_rng(0).random((300, 40))
 Y = np.where(np.arange(300) < 60, np.arange(300) % 3, -1)
@@ -40,11 +46,12 @@ LIFE = 0.6
 Moment = Callable[[random.Random, Path], None]
 
 
-def fit(path: Path | None = None) -> bytes:
+def fit(path: Path | None = None, *, rows: Any = X, **options: Any) -> bytes:
     """Fit, maybe with a checkpoint after every iteration; return the bits of what was found."""
     kept = None if path is None else Checkpoint(path, every_seconds=None, every_iterations=1)
-    result = nmf_alpha(X, 6, solver="mue", max_iter=60, tol=0, random_state=0, checkpoint=kept)
-    return result.V.tobytes() + result.H.tobytes()
+    options |= {"solver": "mue", "max_iter": 60, "tol": 0, "random_state": 0, "checkpoint": kept}
+    result = nmf_alpha(rows, 6, **options)
+    return np.asarray(result.V).tobytes() + np.asarray(result.H).tobytes()
 
 
 def parts() -> NMFAlpha:
@@ -112,8 +119,8 @@ def hit_by(number: signal.Signals, *, leaves: bool = False) -> Moment:
 
         ended, found = in_child(work, hit)
         assert ended in (0, 130, 143, -number), ended
-        if ended == 0 and found:
-            assert found == whole
+        if ended == 0 and not path.exists():  # else it ended early, with what it had found
+            assert found == whole, "other bits, and no checkpoint to go on from"
         if not leaves:
             no_leftovers(folder)
         assert in_child(lambda: fit(path))[1] == whole, "other bits after it went on"
@@ -303,6 +310,113 @@ def saved_over(rng: random.Random, folder: Path) -> None:
     assert load(path).components_.tobytes() == MODEL.components_.tobytes()
 
 
+class OutOfMemoryError(RuntimeError):
+    """What torch raises when a GPU is full, by its name."""
+
+
+class FullBackend(ReferenceBackend):
+    """A backend whose memory is full after some calls of its kernel."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def ratio_matmul(self, *given: Any) -> Any:
+        self.left -= 1
+        if not self.left:
+            raise OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return super().ratio_matmul(*given)
+
+
+def full_gpu(rng: random.Random, folder: Path) -> None:
+    """A GPU whose memory is full in mid-fit: a sentence, and the same call goes on later."""
+    path = folder / "fit.ckpt"
+
+    def work(calls: int, kept: Path | None) -> bytes:
+        try:
+            return fit(kept, backend=FullBackend(calls))
+        except MemoryError as error:
+            return b"said " + str(error).encode()
+
+    whole = expected("full", lambda: work(-1, None))
+    ended, said = in_child(lambda: work(rng.randrange(1, 100), path))
+    assert ended == 0
+    assert said.startswith(b"said The memory of backend='reference' is full;"), said[:200]
+    assert said.endswith(b".")
+    no_leftovers(folder)
+    assert in_child(lambda: work(-1, path)) == (0, whole), "other bits after it went on"
+
+
+@contextmanager
+def cluster(folder: Path, workers: int) -> Iterator[list[subprocess.Popen]]:
+    """A scheduler of Dask and its workers, in processes of their own."""
+    from distributed import Client
+
+    where = ["--scheduler-file", str(folder / "scheduler.json"), "--no-dashboard"]
+    commands = [
+        ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", *where],
+        *[["distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *where]] * workers,
+    ]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = [subprocess.Popen([sys.executable, "-m", *c], **silent) for c in commands]
+    try:
+        with Client(scheduler_file=where[1], timeout=120) as client:
+            client.wait_for_workers(workers, timeout=120)
+            yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def on_dask(killed: int, rng: random.Random, folder: Path, path: Path | None) -> bytes:
+    """Fit on a cluster, of which a process is killed at a random moment; return what was found."""
+    import dask.array as da
+
+    at, later = rng.randrange(1, 30), rng.uniform(0, 0.05)
+    with cluster(folder, 1 if killed == 0 else 2) as processes:
+        timer = threading.Timer(later, processes[killed].kill)
+
+        def disturb(progress: Any) -> None:
+            if progress.iteration == at:
+                timer.start()
+
+        rows = da.from_array(X, chunks=((100, 100, 100), -1))
+        try:
+            return fit(path, rows=rows, callback=disturb)
+        except ClusterError as error:
+            return b"said " + str(error).encode()
+        finally:
+            timer.join()
+
+
+def dead_scheduler(rng: random.Random, folder: Path) -> None:
+    """A scheduler that dies: all was done before, or a sentence."""
+    ended, found = in_child(lambda: on_dask(0, rng, folder, folder / "fit.ckpt"))
+    assert ended == 0
+    if found.startswith(b"said"):
+        assert found.startswith(b"said The Dask scheduler is gone"), found
+        # once the other side is gone, the checkpoint is all there is, and must be whole
+        kept = folder / "fit.ckpt"
+        assert not kept.exists() or read_checkpoint(kept).notes["run"].tree["iteration"] > 0
+    else:
+        assert loss_of(found) <= 1.01 * loss_of(expected("fit", fit))
+    no_leftovers(folder)
+
+
+def dead_worker(rng: random.Random, folder: Path) -> None:
+    """A worker that dies: the other one takes its rows, and the fit ends about as well."""
+    ended, found = in_child(lambda: on_dask(1, rng, folder, None))
+    assert ended == 0
+    assert loss_of(found) <= 1.01 * loss_of(expected("fit", fit))
+
+
+def loss_of(found: bytes) -> float:
+    """Return the loss of factors: rows that were lost are sought anew, so bits differ."""
+    numbers = np.frombuffer(found)
+    V, H = numbers[: 40 * 6].reshape(40, 6), numbers[40 * 6 :].reshape(300, 6)
+    return ReferenceBackend().divergence(X, H, V)
+
+
 MOMENTS: dict[str, Moment] = {
     "SIGINT in a fit": hit_by(signal.SIGINT),
     "SIGTERM in a fit": hit_by(signal.SIGTERM),
@@ -318,6 +432,9 @@ MOMENTS: dict[str, Moment] = {
     "four threads fitting": four_threads,
     "joblib, threading": around("threading"),
     "joblib, loky": around("loky"),
+    "a GPU whose memory is full": full_gpu,
+    "a scheduler of Dask that dies": dead_scheduler,
+    "a worker of Dask that dies": dead_worker,
 }
 
 #: A model that was fitted in another process: this one must not have fitted when it forks.

@@ -7,12 +7,14 @@ import io
 import json
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,9 +24,13 @@ from typer.testing import CliRunner
 from marginparts import (
     Checkpoint,
     Labeling,
+    Landmarks,
     NMFAlpha,
     NMFAlphaClassifier,
     OnlineNMFAlphaClassifier,
+    SemiSupervisedNMF,
+    TransductiveSVM,
+    margin_directions,
     nmf_alpha,
     open_rows,
 )
@@ -32,6 +38,7 @@ from marginparts.app.fitting import fit_file
 from marginparts.app.model_file import load, save
 from marginparts.app.readers import open_source, read_seeds
 from marginparts.app.report import payload_of, render
+from marginparts.backends.reference import ReferenceBackend
 from marginparts.cli import app
 from marginparts.experiments.store import Store
 from marginparts.files.archive import Archive
@@ -43,8 +50,10 @@ from marginparts.files.atomic import (
     written_beside,
 )
 from marginparts.files.compressed import check_compressed
+from marginparts.files.invariants import extremes_of
 from marginparts.files.json_text import read_json
-from mutations import read_archive, write_archive
+from marginparts.rows.dask._calls import ClusterError, check_scheduler
+from mutations import is_a_sentence, read_archive, write_archive
 
 RNG = np.random.default_rng(0)
 X = RNG.random((60, 9)) * (RNG.random((60, 9)) < 0.7)
@@ -118,6 +127,32 @@ def test_arrays_in_another_order_of_bytes_are_read(fitted, tmp_path):
     save(fitted["parts"], tmp_path / "model")
     edited(tmp_path / "model", {"components_": lambda a: a.astype(">f8")})
     assert (load(tmp_path / "model").transform(X) == fitted["parts"].transform(X)).all()
+
+
+@pytest.mark.parametrize("place", [0, 2**16 - 1, 2**16, 2**17])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_extremes_are_found_in_every_piece(place, order):
+    array = np.full((3, 2**16), 0.5, order=order)
+    assert extremes_of(array) == (0.5, 0.5)
+    array[np.unravel_index(place, array.shape, order)] = -1
+    assert extremes_of(array) == (-1, 0.5)
+    array[np.unravel_index(place, array.shape, order)] = np.nan
+    assert np.isnan(extremes_of(array)).all()
+
+
+NO_LETTER = np.array([2**31 - 1, 97], np.uint32).view("U2")
+
+
+def test_letters_that_are_none_are_refused(fitted, tmp_path):
+    """Python ends with an error of its own inside where NumPy hands it such a text."""
+    save(fitted["parts"], tmp_path / "model")
+    edited(tmp_path / "model", {"margin_names_": lambda a: np.repeat(NO_LETTER, len(a))})
+    with pytest.raises(FileProblemError, match=r"margin_names_\.npy has a letter that is none"):
+        load(tmp_path / "model")
+    np.save(tmp_path / "x.npy", X[:2])
+    np.save(tmp_path / "y.npy", np.repeat(NO_LETTER, 2))
+    with pytest.raises(FileProblemError, match="have a letter that is none; save them anew"):
+        open_source(tmp_path / "x.npy", labels=tmp_path / "y.npy")
 
 
 def test_a_map_that_would_never_end_is_refused(fitted, tmp_path):
@@ -210,6 +245,28 @@ def test_rows_of_a_stream_whose_squares_are_no_numbers_are_refused(fitted, tmp_p
     edited(tmp_path / "model", {"stream_.memory.sample_weight": entry(1e300)})
     with pytest.raises(FileProblemError, match="sample_weight has an entry that is not finite"):
         load(tmp_path / "model")
+
+
+def test_a_scale_of_a_stream_that_does_not_fit_its_rows_is_refused(fitted, tmp_path):
+    save(fitted["stream"], tmp_path / "model")
+
+    def change(tree):
+        stream = tree["model"]["estimator"]["attributes"]["stream_"]
+        stream["object"]["fields"]["scale"] = 1e308
+
+    edited(tmp_path / "model", tree=change)
+    with pytest.raises(FileProblemError, match=r"stream_\.scale does not fit the rest"):
+        load(tmp_path / "model")
+
+
+def test_a_model_without_its_choice_is_refused(model_path):
+    def change(tree):
+        classifier = tree["model"]["object"]["fields"]["classifier"]
+        del classifier["estimator"]["attributes"]["choice_"]
+
+    edited(model_path, tree=change)
+    with pytest.raises(FileProblemError, match="classifier has no choice"):
+        load(model_path)
 
 
 def test_a_card_without_shares_can_be_shown(model_path):
@@ -326,6 +383,55 @@ def test_notes_that_do_not_fit_are_refused(arrays, tree, says, tmp_path):
     with pytest.raises(FileProblemError) as caught:
         fit_with(path)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda tree: tree.update(marginparts="x" * 5000), "was written by marginparts ?"),
+        (lambda tree: tree["fit"].update(tol="x" * 5000), "belongs to another fit, with tol='xxx"),
+        (lambda tree: tree["fit"].update({"x" * 5000: 1}), "belongs to another fit, with xxx"),
+        (lambda tree: tree["notes"]["run"].update(run={str(k): 1 for k in range(500)}), "another"),
+    ],
+)
+def test_a_long_text_in_a_checkpoint_is_not_repeated(change, says, tmp_path):
+    path = tmp_path / "fit.ckpt"
+    with pytest.raises(CrashError):
+        fit_with(path, crash=True)
+    edited(path, tree=change)
+    with pytest.raises(FileProblemError) as caught:
+        fit_with(path)
+    assert says in str(caught.value)
+    is_a_sentence(caught.value, path)
+
+
+def test_a_yes_in_the_place_of_a_number_is_no_candidate(tmp_path):
+    """It equals 1, and would be refused in mid-fit, without the name of the file."""
+    path, seen = tmp_path / "fit.ckpt", []
+
+    def fit(at=None):
+        def callback(progress):
+            seen.append(progress)
+            if len(seen) == at:
+                raise CrashError
+
+        NMFAlphaClassifier(
+            2, lam="auto", map_iter=3, C=1.0, max_iter=3, pseudo=None, random_state=0,
+            callback=callback, checkpoint=Checkpoint(path, every_iterations=1),
+        ).fit(X, Y)  # fmt: skip
+
+    with pytest.raises(CrashError):
+        fit(30)
+
+    def change(tree):
+        candidate = tree["notes"]["race"]["candidates"][0][0]
+        assert candidate[3] == 1
+        candidate[3] = True
+
+    edited(path, tree=change)
+    with pytest.raises(FileProblemError, match="direction_C is no float") as caught:
+        fit()
+    is_a_sentence(caught.value, path)
 
 
 # --- Compressed matrices -------------------------------------------------------------------------
@@ -492,6 +598,11 @@ def test_a_model_cannot_command_the_terminal(model_path):
         (["fit", ""], "."),
         (["fit", "x.npy", "--labels", "y.txt", "--cost", "1e308"], "--cost has a value"),
         (["fit", "x.npy", "--labels", "y.txt", "--components", "9" * 20], "--components has a"),
+        (["fit", "x" * 300], "cannot be"),
+        (["fit", "x.npy", "--embeddings", "x" * 300], "cannot be"),
+        (["predict", "x" * 300, "x.npy"], "cannot be"),
+        (["predict", "pipe", "x.npy"], "pipe is no file, but a device or a pipe; give a file."),
+        (["fit", "x.npy", "--labels", "pipe"], "pipe is no file"),
         (["fit", "b\udcff.csv"], "There is no file b\\udcff.csv."),
         (["fit", "huge.npy", "--labels", "y.txt"], "entries must be 0 or larger, and below"),
     ],
@@ -499,9 +610,84 @@ def test_a_model_cannot_command_the_terminal(model_path):
 def test_what_makes_no_sense_is_a_sentence(arguments, says, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
+    os.mkfifo("pipe")
     np.save("huge.npy", (X * 1e38).astype(np.float32))
     (tmp_path / "y.txt").write_text("a\nb\n" * 30)
     refused(run(*arguments), says)
+
+
+NO_NUMBERS = [
+    (lambda: Landmarks(n_landmarks=3).fit(1e299 * X), "too large to be squared"),
+    (lambda: Landmarks(n_landmarks=3).fit((1e25 * X).astype("f")), "too large to be squared"),
+    (lambda: Landmarks("hellinger", n_landmarks=3).fit(1e308 * X), "too large to be summed"),
+    (lambda: NMFAlpha(2, random_state=[]).fit(X), "random_state=[] must be an int"),
+    (lambda: NMFAlpha(2, verbose="auto").fit(X), "verbose='auto' must be 0, 1 or 2"),
+    (lambda: NMFAlpha(2, feature_weight="").fit(X), "feature_weight must be numbers"),
+    (lambda: NMFAlpha(2, feature_weight={}).fit(X), "feature_weight must be numbers"),
+    (lambda: NMFAlpha(2, fixed={}).fit(X), "fixed must be an array of parts with 9 columns"),
+    (lambda: SemiSupervisedNMF(2, backend=3.5).fit(X, Y), "backend=3.5 is unknown"),
+    (lambda: SemiSupervisedNMF(2, lam=1e308, max_iter=3).fit(1e9 * X, Y), "The loss leaves"),
+    (lambda: TransductiveSVM(C=1e-320).fit(X, Y), "C=1e-320 must be at least 1e-100"),
+    (lambda: NMFAlpha(2, alpha_W=1e6, random_state=0).fit(1e200 * X, Y), "The loss leaves"),
+    (
+        lambda: NMFAlpha(2, lam=10, random_state=0).fit(np.diag([5e307] * 3), HALF),
+        "The loss leaves",
+    ),
+    (lambda: margin_directions(SPREAD, [0, 0, 1, 1]), "differ too much in size"),
+    (lambda: nmf_alpha(X, 2, S=SIGNS, lam=1e308, max_iter=3), "The loss leaves the range"),
+]
+
+SPREAD = np.array([[1e300, 1e-300], [1e-300, 0], [0, 1e-300], [1e-300, 1e-300]])
+SIGNS, HALF = np.eye(60, 2), [0, 1, -1]
+
+
+@pytest.mark.parametrize(("work", "says"), NO_NUMBERS, ids=[says for _, says in NO_NUMBERS])
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_at_the_edge_of_the_range_are_a_sentence(work, says):
+    with pytest.raises(ValueError, match=re.escape(says)) as caught, np.errstate(all="ignore"):
+        work()
+    is_a_sentence(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_entry_near_the_end_of_the_range_can_be_fitted():
+    model = NMFAlpha(2, lam=10, random_state=0, max_iter=3).fit(1.7e308 * np.eye(1, 5), [0])
+    assert np.isfinite(model.components_).all()
+    assert np.isfinite(model.loss_curve_).all()
+
+
+class OutOfMemoryError(RuntimeError):
+    """What torch raises when a GPU is full, by its name."""
+
+
+def test_a_full_gpu_is_a_sentence():
+    class Full(ReferenceBackend):
+        def ratio_matmul(self, *given):
+            raise OutOfMemoryError("CUDA out of memory.")
+
+    with pytest.raises(MemoryError, match="The memory of backend='reference' is full; ") as caught:
+        nmf_alpha(X, 2, backend=Full(), random_state=0)
+    is_a_sentence(caught.value)
+
+
+@pytest.mark.parametrize("status", ["connecting", "closed"])
+def test_whatever_a_dead_scheduler_makes_of_a_call_is_a_sentence(status):
+    for error in (OSError(), RuntimeError("1 Future cancelled")):
+        with pytest.raises(ClusterError, match="The Dask scheduler is gone") as caught:
+            check_scheduler(SimpleNamespace(status=status), error)
+        is_a_sentence(caught.value)
+
+
+def test_an_error_on_a_cluster_that_is_there_stays_what_it_is():
+    check_scheduler(SimpleNamespace(status="running"), ValueError("mine"))
+
+
+def test_a_batch_out_of_all_proportion_is_refused_and_leaves_the_stream():
+    stream = OnlineNMFAlphaClassifier(2, batch_size=20, random_state=0).partial_fit(1e-200 * X, Y)
+    before = stream.stream_
+    with pytest.raises(ValueError, match="too large to be squared"):
+        stream.partial_fit(X, Y)
+    assert stream.stream_ is before
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")

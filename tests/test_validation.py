@@ -172,7 +172,7 @@ BAD_PARAMETERS = [
     ("init", (np.ones((N, 3)), -np.ones((D, 3))), "V of init.*negative"),
     ("init", (np.full((N, 3), np.nan), np.ones((D, 3))), "NaN"),
     ("backend", "abacus", "'torch-half' or 'reference'"),
-    ("random_state", "lucky", "seed"),
+    ("random_state", "lucky", "must be an int, 0 or larger"),
 ]
 
 

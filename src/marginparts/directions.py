@@ -232,9 +232,19 @@ def find_directions(
         total = count(mass) if whole is None else whole.mass
         divisors = _divisors(S, mass, by_mass=by_mass)
         asked = asked._replace(factors=total / np.where(divisors > 0, divisors, np.inf))
-        S = S @ sp.diags_array(asked.factors)
+        S = _in_range(S @ sp.diags_array(asked.factors))
     names = tuple(task.name for task in usable)
     return Directions(sp.csr_array(S).astype(X.dtype), names, asked if keep else None)
+
+
+def _in_range(S: sp.csr_array) -> sp.csr_array:
+    """Refuse directions of data whose smallest and largest rows have no common measure."""
+    if not np.isfinite(S.data).all():
+        raise ValueError(
+            "The entries of X differ too much in size for margin directions; leave out the "
+            "smallest or the largest of them."
+        )
+    return S
 
 
 def _seen(

@@ -8,11 +8,11 @@ class, so what they say is only where `marginparts.teaching` begins.
 
 from __future__ import annotations
 
-import reprlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from reprlib import repr as _shown  # words of a file may be as long as a book
 from typing import Any
 
 import numpy as np
@@ -127,14 +127,14 @@ def seeds_of(given: Any, names: Sequence[str] | NDArray[Any] | None, d: int) -> 
         for word in words:
             if not isinstance(word, Integral):
                 raise ValueError(
-                    f"seeds has the word {word!r}, and the columns of X have no names; fit a "
+                    f"seeds has the word {_shown(word)}, and the columns of X have no names; fit a "
                     "DataFrame, or give seeds=seed_columns(seeds, names)."
                 )
             if not 0 <= int(word) < d:
                 raise ValueError(f"seeds has column {word}, and X has the columns 0 to {d - 1}.")
         if not any(strength > 0 for strength in words.values()):
             raise ValueError(
-                f"seeds has no known word that speaks for {name!r}; give it another one."
+                f"seeds has no known word that speaks for {_shown(name)}; give it another one."
             )
     classes = sorted_classes(list(seeds))
     S = sp.lil_array((d, len(classes)))
@@ -152,13 +152,13 @@ def _checked(given: Any) -> dict[Any, dict[Any, float]]:
     for name, words in given.items():
         if isinstance(words, str | bytes) or not isinstance(words, Iterable):
             raise ValueError(
-                f"seeds of {name!r} is {reprlib.repr(words)}; give a list or a dict of words."
+                f"seeds of {_shown(name)} is {_shown(words)}; give a list or a dict of words."
             )
         each = dict(words) if isinstance(words, Mapping) else dict.fromkeys(words, 1.0)
         for word, strength in each.items():
             if not isinstance(strength, Real) or not np.isfinite(float(strength)):
                 raise ValueError(
-                    f"seeds: the strength of {word!r} is {reprlib.repr(strength)}; use a number."
+                    f"seeds: the strength of {_shown(word)} is {_shown(strength)}; use a number."
                 )
         found[name] = {word: float(strength) for word, strength in each.items()}
     return found
@@ -175,7 +175,7 @@ def with_classes(labels: Labels, classes: NDArray[Any]) -> Labels:
         if other or not labels.labeled.any():
             raise ValueError(
                 "seeds of several labels a sample need labeled samples beside them, and a column "
-                f"of y for each of their labels{f', not {min(other)!r}' if other else ''}."
+                f"of y for each of their labels{f', not {_shown(min(other))}' if other else ''}."
             )
         return labels
     both = sorted_classes([*labels.classes.tolist(), *classes.tolist()])
@@ -195,4 +195,4 @@ def sorted_classes(names: list[Any]) -> NDArray[Any]:
 def _listed(names: Iterable[str]) -> str:
     names = list(names)
     rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(names[:_MOST_NAMES]) + rest
+    return ", ".join(name[:40] for name in names[:_MOST_NAMES]) + rest

@@ -19,7 +19,7 @@ from marginparts._types import Array, Data, Init, Samples, Seed
 
 DTYPES = (np.float64, np.float32)
 
-MOST_COST = 1e100
+LEAST_COST, MOST_COST = 1e-100, 1e100
 
 _NO_TEXTS = (
     "X holds texts; count their words first, with sklearn.feature_extraction.text.CountVectorizer "
@@ -156,11 +156,12 @@ def check_sum(X: Data, whom: str) -> float:
     return total
 
 
-def check_squares(X: Data, whom: str) -> None:
-    """Refuse data whose squares leave the range."""
+def check_squares(X: Data, whom: str, dtype: DTypeLike = np.float64) -> None:
+    """Refuse data whose squares leave the range of a type."""
     entries = np.asarray(X.data if sp.issparse(X) else X)
+    most = float(np.finfo(dtype).max)
     largest = float(np.abs(entries).max(initial=0))
-    if largest > 0 and not np.isfinite(entries.size * largest * largest):
+    if largest > 0 and not entries.size * largest * largest < most:
         raise ValueError(
             f"The entries of X passed to {whom} are too large to be squared; divide X by its "
             "largest entry."
@@ -185,6 +186,8 @@ def check_cost(value: object, name: str) -> float:
     """Return a cost of an SVM, whose multiples stay within range."""
     if check_positive(value, name) > MOST_COST:
         raise ValueError(f"{name}={value!r} must be at most {MOST_COST:g}.")
+    if check_positive(value, name) < LEAST_COST:
+        raise ValueError(f"{name}={value!r} must be at least {LEAST_COST:g}.")
     return check_positive(value, name)
 
 
@@ -215,7 +218,13 @@ def seed_of(random_state: Seed) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if not isinstance(random_state, Integral):
-        return int(check_random_state(random_state).randint(2**31 - 1))
+        try:
+            return int(check_random_state(random_state).randint(2**31 - 1))
+        except ValueError:
+            raise ValueError(
+                f"random_state={random_state!r} must be an int, 0 or larger, a RandomState, a "
+                "Generator or None."
+            ) from None
     seed = int(random_state)
     if seed < 0:
         raise ValueError(f"random_state={seed} must be 0 or larger.")
@@ -254,7 +263,10 @@ def check_start(
 
 def check_weights(weights: ArrayLike, name: str, count: int | None = None) -> Array:
     """Return weights in float64, finite, 0 or larger and not all 0, in a copy."""
-    weights = np.array(weights, dtype=np.float64)
+    try:
+        weights = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, one for each of them.") from None
     if weights.ndim != 1 or count not in (None, len(weights)):
         raise ValueError(
             f"{name} has shape {weights.shape}; it must have one number for each of "

@@ -33,8 +33,10 @@ def work(name: str, seed: int, first: int, n: int, folder: Path, until: float) -
     from attacking import Outcome, tried
     from targets import TARGETS
 
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # libraries print, too
     attack, case = TARGETS[name].prepare(folder), first
-    print(json.dumps({"ready": True}), flush=True)
+    print(json.dumps({"ready": True}), file=out)
     while case < first + n and time.time() < until:
         outcome = Outcome()
         tried(attack, seed, case, outcome)
@@ -43,7 +45,7 @@ def work(name: str, seed: int, first: int, n: int, folder: Path, until: float) -
             "case": case, "counts": outcome.counts, "seconds": outcome.slowest, "peak": peak,
             "failures": outcome.failures,
         }  # fmt: skip
-        print(json.dumps(found), flush=True)
+        print(json.dumps(found), file=out)
         case += 1
 
 
@@ -115,12 +117,27 @@ def _add(record: Record, found: dict[str, Any]) -> None:
 
 
 def _line(child: subprocess.Popen[str], seconds: float) -> str | None:
-    """Return the next line of a process, "" at its end, None if there is none for long."""
+    """Return the next line of a process, "" at its end, None if there is none for long.
+
+    Seconds in which this process or the other is paused do not count.
+    """
     import select
 
     assert child.stdout is not None
-    ready, _, _ = select.select([child.stdout], [], [], seconds)
-    return child.stdout.readline() if ready else None
+    state = Path(f"/proc/{child.pid}/stat")
+    while seconds > 0:
+        ready, _, _ = select.select([child.stdout], [], [], 1.0)
+        if ready:
+            return child.stdout.readline()
+        paused = state.exists() and state.read_text().rpartition(")")[2].split()[0] == "T"
+        seconds -= 0.0 if paused else 1.0
+    return None
+
+
+def _all_targets() -> list[str]:
+    from targets import TARGETS  # which imports all that is attacked
+
+    return list(TARGETS)
 
 
 def main() -> None:
@@ -139,16 +156,14 @@ def main() -> None:
     if asked.worker:
         work(asked.worker, asked.seed, asked.first, asked.cases, asked.folder, asked.until)
         return
-    from targets import TARGETS
-
     print(HEAD, flush=True)
     if asked.show:
+        order = _all_targets()
         records = [Record(**json.loads(path.read_text())) for path in asked.state.iterdir()]
-        order = list(TARGETS)
         for record in sorted(records, key=lambda each: (order.index(each.target), each.seed)):
             print(record)
         return
-    for name in asked.targets or TARGETS:
+    for name in asked.targets or _all_targets():
         record, kept = Record(name, asked.seed), None
         if asked.state:
             kept = asked.state / f"{name} {asked.seed}.json"
@@ -161,5 +176,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(name, "1")  # data are tiny, and cases count their computing
     main()

@@ -7,7 +7,22 @@ from attacking import Target
 import marginparts as mp
 
 #: Factors of the data, and types of its entries.
-SCALES = (1.0, 1e-3, 1e6, 1e-40, 1e-300, 1e150, 1e300, 1e307, "mixed", "tiny and large")
+SCALES = (
+    1.0,
+    1.0,
+    1.0,
+    1.0,
+    100.0,
+    1e-3,
+    1e6,
+    1e-40,
+    1e-300,
+    1e150,
+    1e300,
+    1e307,
+    "mixed",
+    "tiny and large",
+)
 TYPES = (np.float64, np.float32, np.int64, np.uint8, bool, np.float16, object)
 
 #: What any parameter may be instead.
@@ -37,7 +52,7 @@ ESTIMATORS = {
 
 def data(choose, rng):
     """Rows that may be empty, huge, tiny, of any type, sparse, read-only or no numbers at all."""
-    n, d = choose((12, 4, 30, 2, 1, 0)), choose((5, 2, 1, 9, 0))
+    n, d = choose((12, 12, 12, 4, 30, 30, 2, 1, 0)), choose((5, 5, 5, 2, 9, 9, 1, 0))
     X = rng.random((n, d)) * (rng.random((n, d)) < choose((1.0, 0.5, 0.1)))
     scale = choose(SCALES)
     if scale == "mixed":
@@ -51,8 +66,10 @@ def data(choose, rng):
     if X.size and choose((False, False, False, True)):
         X.reshape(-1)[rng.integers(X.size)] = choose((np.nan, np.inf, -1.0, -0.0))
     with np.errstate(all="ignore"):
-        X = X.astype(choose((np.float64, np.float64, *TYPES)))
-    form = choose(("dense", "csr", "csc", "fortran", "frozen", "list", "coo", "one row"))
+        X = X.astype(choose((*[np.float64] * 5, *TYPES)))
+    form = choose(
+        ("dense", "dense", "csr", "csr", "csc", "fortran", "frozen", "list", "coo", "one row")
+    )
     if form in ("csr", "csc", "coo") and X.dtype.kind in "fiub" and X.dtype != np.float16:
         return sp.coo_array(X).asformat(form)
     if form == "fortran":
@@ -66,9 +83,10 @@ def labels(choose, rng, n):
     """Labels, most of them such that they can be used."""
     y = rng.integers(-1, 3, n)
     return choose(
-        (y, np.where(y > 1, 1, y), np.array(["", "a", "b", "c"], object)[y + 1], np.full(n, -1),
-         np.zeros(n, int), y.astype(float), y[:-1], None, y.tolist(), np.full(n, np.nan),
-         (rng.random((n, 3)) < 0.4).astype(int), np.array([None, "a"], object)[y % 2])
+        (y, y, y, y, np.where(y > 1, 1, y), np.array(["", "a", "b", "c"], object)[y + 1],
+         np.full(n, -1), np.zeros(n, int), y.astype(float), y[:-1], None, y.tolist(),
+         np.full(n, np.nan), (rng.random((n, 3)) < 0.4).astype(int),
+         np.array([None, "a"], object)[y % 2])
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from mutations import STRANGE, changed_array, changed_tree, is_a_sentence
 
 SEEDS = {"cat": ["purr", "meow"], "dog": {"bark": 2.0, "purr": -1, "run": 0.5}, "no": ["1", "yes"]}
 WORDS = ["bark", "meow", "purr", "run", "yes", "1"]
-DEEP = 3_000
+DEEP = 1_200  # more than Python's stack
 
 
 def _bomb(depth=9, width=9):
@@ -42,23 +42,27 @@ def attack_seeds(ending, folder):
     import yaml
 
     path = folder / f"seeds.{ending}"
+    rare = 40 if ending == "yaml" else 8  # PyYAML takes half a second for what is deep
 
     def text_of(rng, tree):
         if ending == "json":
             return json.dumps(tree)
         if ending == "yaml":
             return yaml.safe_dump(tree)
-        rows = [(c, w, "") for c, words in SEEDS.items() for w in words]
-        rows[rng.integers(len(rows))] = tuple(
-            str(STRANGE[rng.integers(len(STRANGE))]) for _ in range(3)
-        )
+        rows = [[c, w, "1"] for c, words in SEEDS.items() for w in words]
+        for _ in range(rng.integers(3)):
+            column = rng.integers(3)
+            good = (list(SEEDS), WORDS, ["", "2", "0.5", "-1"])[column]
+            known = rng.random() < 0.5
+            cell = good[rng.integers(len(good))] if known else STRANGE[rng.integers(len(STRANGE))]
+            rows[rng.integers(len(rows))][column] = f'"{cell}"' if rng.random() < 0.5 else str(cell)
         return "\n".join(["class,word,strength", *(",".join(row) for row in rows)])
 
     def attack(rng):
-        way = rng.integers(4)
+        way = rng.integers(rare)
         if way == 0:
             path.write_text(NO_SEEDS[rng.integers(len(NO_SEEDS))])
-        elif way == 1:
+        elif way < rare * 3 // 8:
             flipped(path, rng, text_of(rng, SEEDS).encode())
         else:
             tree = SEEDS

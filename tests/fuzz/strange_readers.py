@@ -1,8 +1,11 @@
 """People's files with something wrong in them: a sentence, or finite rows that are 0 or larger."""
 
+import csv as tables
 import io
 import json
-from functools import partial
+import tempfile
+from functools import cache, partial
+from pathlib import Path
 
 import anndata
 import h5py
@@ -36,10 +39,17 @@ def npy(path, rng):
     np.save(path, changed_array(rng, X.toarray()))
 
 
+@cache
+def cells(kind):
+    """Return the bytes of a file of cells, which takes longer to write than to read."""
+    with tempfile.TemporaryDirectory() as folder:
+        anndata.AnnData(kind(X)).write_h5ad(f"{folder}/x.h5ad")
+        return Path(folder, "x.h5ad").read_bytes()
+
+
 def h5ad(path, rng):
     """Cells by rows or columns, one of whose arrays is another."""
-    cells = sp.csr_matrix(X) if rng.random() < 0.5 else sp.csc_matrix(X)
-    anndata.AnnData(cells).write_h5ad(path)
+    path.write_bytes(cells(sp.csr_matrix if rng.random() < 0.5 else sp.csc_matrix))
     with h5py.File(path, "a") as file:
         name = ("data", "indices", "indptr")[rng.integers(3)]
         changed = changed_array(rng, file[f"X/{name}"][:])
@@ -48,14 +58,28 @@ def h5ad(path, rng):
             file[f"X/{name}"] = changed
 
 
+#: Bytes of one kind, one of which may stand for another so that a text stays well formed.
+KINDS = (b"0123456789", b"abcdefghijklmnopqrstuvwxyz", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b" \t", b"+-")
+
+#: What may stand in a cell of a table; half of it are numbers that people write.
+CELLS = (
+    0, 1, 2.5, "3", "4.0", "1e2", "0", " 5 ", 7, 1e-30, None, "", True, -1, "1e400", 1e300, "nan",
+    "x", "3,5", "=1+1", "\u0663", '"', "x" * 5000, [], [1.0, 2.0], {"a": 1}, 2**70,
+    "\x1b[31m", "-0",
+)  # fmt: skip
+
+
 def flipped(path, rng, content):
-    """Change, leave out or repeat some bytes."""
-    content = bytearray(content)
+    """Change, leave out or repeat some bytes; half of the time for others of their kind only."""
+    content, gentle = bytearray(content), rng.random() < 0.5
     for _ in range(rng.integers(1, 5)):
         content = content or bytearray(b"\n")
         place = int(rng.integers(len(content)))
         way = rng.integers(3)
-        if way == 0:
+        if gentle:
+            alike = next((kind for kind in KINDS if content[place] in kind), None)
+            content[place] = alike[rng.integers(len(alike))] if alike else content[place]
+        elif way == 0:
             content[place] = int(rng.integers(256))
         elif way == 1:
             del content[place : place + int(rng.integers(1, 20))]
@@ -63,6 +87,28 @@ def flipped(path, rng, content):
             piece = content[place : place + int(rng.integers(1, 20))]
             content[place:place] = piece
     path.write_bytes(bytes(content) or b"\n")
+
+
+def changed_rows(rng):
+    """Rows by column of which a cell, a row or a column is another, missing, or there twice."""
+    rows = [dict(zip("abcde", row.tolist(), strict=True)) for row in X.toarray()]
+    for _ in range(rng.integers(1, 4)):
+        row, name = rows[rng.integers(len(rows))], "abcde"[rng.integers(5)]
+        way = rng.integers(8)
+        if way == 0:
+            row.pop(name, None)
+        elif way == 1:
+            rows.append(dict(row))
+        elif way == 2 and len(rows) > 1:
+            rows.remove(row)
+        elif way == 3:
+            rows = [{k: v for k, v in each.items() if k != name} for each in rows]
+        elif way == 4:
+            cell = CELLS[rng.integers(len(CELLS))]
+            rows = [{**each, name: cell} for each in rows]
+        else:
+            row[name] = CELLS[rng.integers(len(CELLS))]
+    return rows
 
 
 def mtx(path, rng):
@@ -83,9 +129,17 @@ def svm(path, rng):
 
 
 def csv(path, rng):
-    """A table of numbers, with other bytes."""
-    rows = [",".join("abcde"), *(",".join(f"{v:g}" for v in row) for row in X.toarray())]
-    flipped(path, rng, "\n".join(rows).encode())
+    """A table of numbers, with other cells or bytes."""
+    rows = changed_rows(rng) if rng.random() < 0.5 else None
+    if rows is None:
+        lines = [",".join("abcde"), *(",".join(f"{v:g}" for v in row) for row in X.toarray())]
+        flipped(path, rng, "\n".join(lines).encode())
+        return
+    names = list(dict.fromkeys(name for row in rows for name in row)) or ["a"]
+    with path.open("w", newline="") as file:
+        writer = tables.DictWriter(file, names, delimiter=",;\t"[rng.integers(3)])
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def packed(path, rng):
@@ -96,38 +150,60 @@ def packed(path, rng):
 
 
 def jsonl(path, rng):
-    """One object a line, with other bytes."""
+    """One object a line, with other cells or bytes."""
+    if rng.random() < 0.5:
+        path.write_text("\n".join(map(json.dumps, changed_rows(rng))))
+        return
     rows = [json.dumps(dict(zip("abcde", row.tolist(), strict=True))) for row in X.toarray()]
     flipped(path, rng, "\n".join(rows).encode())
 
 
 def parquet(path, rng):
-    """A table of numbers with other bytes, mostly in its description at the end."""
+    """A table with columns of other types, or other bytes, mostly in its description at the end."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table({name: X.toarray()[:, k] for k, name in enumerate("abcde")}), path)
-    content = path.read_bytes()
-    cut = len(content) // 2 if rng.random() < 0.7 else 0
-    flipped(path, rng, content[cut:])
-    path.write_bytes(content[:cut] + path.read_bytes())
+    columns = {name: X.toarray()[:, k] for k, name in enumerate("abcde")}
+    if rng.random() < 0.5:
+        rows = changed_rows(rng)
+        columns = {name: [row.get(name) for row in rows] for name in "abcde"}
+        name, n = "abcde"[rng.integers(5)], len(rows)
+        others = (
+            pa.array(np.arange(n), pa.uint8()), pa.array(np.arange(n), pa.timestamp("s")),
+            pa.array([b"1"] * n), pa.array(["1"] * n).dictionary_encode(), pa.nulls(n),
+            pa.array([[1.0]] * n), pa.array([{"x": 1}] * n), pa.array(np.ones(n, np.float16)),
+            pa.array([True] * n), pa.array(np.full(n, 2**63), pa.uint64()),
+        )  # fmt: skip
+        columns[name] = others[rng.integers(len(others))]
+    arrays = {}
+    for key, values in columns.items():
+        try:
+            arrays[key] = pa.array(values)
+        except (pa.ArrowException, OverflowError):  # cells of several types
+            arrays[key] = pa.array([str(value) for value in values])
+    pq.write_table(pa.table(arrays), path, compression=("snappy", "gzip", None)[rng.integers(3)])
+    if rng.random() < 0.5:
+        content = path.read_bytes()
+        cut = len(content) // 2 if rng.random() < 0.7 else 0
+        flipped(path, rng, content[cut:])
+        path.write_bytes(content[:cut] + path.read_bytes())
 
 
 def raw_h5ad(path, rng):
     """Cells with other bytes."""
-    anndata.AnnData(sp.csr_matrix(X)).write_h5ad(path)
-    flipped(path, rng, path.read_bytes())
+    flipped(path, rng, cells(sp.csr_matrix))
 
 
 def png(path, rng):
     """A folder of images, one of which has other bytes."""
     from PIL import Image
 
-    folder = path.with_suffix("")
-    for k in range(2):
-        (folder / "ab"[k]).mkdir(parents=True, exist_ok=True)
-        Image.fromarray((X.toarray() * 50).astype(np.uint8)).save(folder / "ab"[k] / "x.png")
-    flipped(folder / "a" / "x.png", rng, (folder / "a" / "x.png").read_bytes())
+    folder, out = path.with_suffix(""), io.BytesIO()
+    Image.fromarray((X.toarray() * 50).astype(np.uint8)).save(out, "png")
+    for letter in "ab":
+        (folder / letter).mkdir(parents=True, exist_ok=True)
+        (folder / letter / "x.png").write_bytes(out.getvalue())
+    flipped(folder / "a" / "x.png", rng, out.getvalue())
     path.write_bytes(b"see the folder")
 
 

@@ -43,7 +43,7 @@ def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
     work : int
         Nonzeros of the data times rank, for ``"auto"``.
     """
-    if not isinstance(name, str):
+    if not isinstance(name, str) and hasattr(name, "prepare"):
         return name
     if name == "auto":
         name = "torch" if work >= _GPU_PAYS and _has_gpu() else "numba"

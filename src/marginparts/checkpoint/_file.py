@@ -11,7 +11,7 @@ from marginparts.checkpoint._position import Notes
 from marginparts.files.archive import Archive, damage, write_archive
 from marginparts.files.atomic import FileProblemError, problems_with, written_beside
 from marginparts.files.invariants import Scope, Value
-from marginparts.files.json_text import read_json
+from marginparts.files.json_text import plain_word, read_json
 
 KIND, FORMAT = "checkpoint", "marginparts-checkpoint"
 
@@ -55,8 +55,9 @@ def read_checkpoint(path: Path) -> Content:
             if text["format"] != FORMAT:
                 raise ValueError("another format")
             if (text["version"], text["marginparts"]) != (VERSION, __version__):
+                theirs = plain_word(text["marginparts"])
                 raise FileProblemError(
-                    f"{path} was written by marginparts {text['marginparts']}, and this is "
+                    f"{path} was written by marginparts {theirs}, and this is "
                     f"{__version__}; go on with that version, or delete it to start anew."
                 )
             arrays = archive.arrays()

@@ -19,6 +19,9 @@ _SUM = "sha256:"
 #: A list that is longer is data.
 _SHORT = 50
 
+#: Characters of a value in a sentence.
+_SHOWN = 100
+
 
 def told(value: Any) -> Any:
     """Return a value as JSON has it, or what stands for it.
@@ -70,8 +73,15 @@ def differences(there: dict[str, Any], here: dict[str, Any]) -> list[str]:
         theirs, ours = there.get(name), here.get(name)
         if theirs != ours or (name in there) != (name in here):
             told_apart = not (is_checksum(theirs) or is_checksum(ours))
-            found.append(f"{name}={theirs!r} (here {ours!r})" if told_apart else f"another {name}")
+            name = _short(name)
+            says = f"{name}={_short(repr(theirs))} (here {_short(repr(ours))})"
+            found.append(says if told_apart else f"another {name}")
     return found
+
+
+def _short(text: str) -> str:
+    """Return a text of a file for a sentence."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _checksum(value: Any) -> str:

@@ -115,6 +115,8 @@ def sentences() -> Iterator[None]:
         close_output()
         raise typer.Exit(0) from None
     except OSError as error:
+        if error.filename is not None:  # a name that is too long, say
+            refuse(f"{error.filename} cannot be used: {error.strerror}.")
         close_output()
         refuse(f"The output cannot be written: {error.strerror or error}.")
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,8 @@ class FitInputs(NamedTuple):
 @contextmanager
 def spoken(verbose: bool | int) -> Iterator[None]:
     """Show what the package logs on the standard output while something lasts."""
+    if not isinstance(verbose, Integral | bool | np.bool_):
+        raise ValueError(f"verbose={verbose!r} must be 0, 1 or 2.")
     if not verbose:
         yield
         return

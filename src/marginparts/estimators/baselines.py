@@ -31,7 +31,7 @@ from marginparts.losses.lee2010 import Lee2010Problem
 from marginparts.losses.liu_wu2010 import LiuWu2010Problem
 from marginparts.recipe import MapSpec, RunSpec
 from marginparts.rows.base import Elsewhere
-from marginparts.solve.loop import Run, minimize
+from marginparts.solve.loop import Run, check_losses, minimize
 from marginparts.solve.map import extreme_scale, scaled, tame_rows
 from marginparts.solve.start import check_init, start_from, uniform_rows
 from marginparts.validation import check_mass, check_nonnegative, check_rank, check_squares
@@ -112,6 +112,7 @@ class _SquaredLossParts(PartsTransformer):
     def _keep_run(self, run: Run, H: Array) -> None:
         history = [check._replace(loss=check.loss * self._scale**2) for check in run.history]
         losses = [check.loss for check in history]
+        check_losses(losses)
         self._keep(Result(run.state["V"], H, losses, run.n_iter, run.stop, run.solver, history))
 
     def _coefficients(self, X: Data) -> Array:

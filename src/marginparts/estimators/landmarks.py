@@ -21,6 +21,8 @@ from marginparts.validation import (
     check_count,
     check_option,
     check_positive,
+    check_squares,
+    check_sum,
     seed_of,
 )
 
@@ -28,6 +30,8 @@ KERNELS = ("rbf", "chi2", "hellinger")
 
 #: Rows among which landmarks are sought, rows whose distances give the scale, and entries at once.
 _ENOUGH, _FEW, _AT_ONCE = 50_000, 1_000, 1 << 22
+
+_MOST = float(np.finfo(np.float64).max)
 
 
 class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -119,7 +123,8 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             self.landmarks_ = np.maximum(self.landmarks_, 0)
         if self.gamma == "median":
             usual = float(np.median(self._distances(rows[some[:_FEW]])))
-            self.gamma_ = sharpness / usual if usual > 0 else 1.0
+            # the smallest distances would make it infinite
+            self.gamma_ = min(sharpness / usual, _MOST) if usual > 0 else 1.0
         else:
             self.gamma_ = float(self.gamma)
         return self
@@ -136,9 +141,13 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _rows(self, X: Samples, *, reset: bool) -> Data:
         """Return the rows whose distances count."""
         rows = validated(self, X, reset=reset)
+        name = type(self).__name__
+        if self.kernel != "hellinger":
+            check_squares(rows, name, rows.dtype)
         if self.kernel == "rbf":
             return rows
-        rows = as_nonnegative(rows, type(self).__name__)
+        rows = as_nonnegative(rows, name)
+        check_sum(rows, name)
         return np.sqrt(normalize(rows, "l1")) if self.kernel == "hellinger" else rows
 
     def _distances(self, rows: Data) -> Array:

@@ -27,6 +27,7 @@ from marginparts.validation import (
     check_count,
     check_mass,
     check_option,
+    check_squares,
     seed_of,
 )
 
@@ -227,6 +228,8 @@ class OnlineNMFAlphaClassifier(
         if c > len(self.classes_):
             stream = stream.with_classes(places_in(self.classes_, labels.classes), c)
         X = sp.csr_array(X).astype(stream.pending.X.dtype, copy=False)
+        # a stream counts in units of its first rows; later ones may be out of all proportion
+        check_squares(X.data.max(initial=0, keepdims=True) / stream.scale, type(self).__name__)
         stream = stream.then(Rows.arrived(X, labels.codes, c, weights), self._spec())
         # all or nothing: what was interrupted leaves the model as it was
         self.stream_, self.classes_ = stream, labels.classes

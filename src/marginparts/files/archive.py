@@ -9,6 +9,7 @@ import errno
 import hashlib
 import math
 import os
+import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -46,6 +47,14 @@ SCALARS: dict[str, Any] = {
 def is_kept(dtype: np.dtype[Any]) -> bool:
     """Whether arrays of a type can be kept: numbers, bool and text."""
     return dtype.itemsize > 0 and scalar_name(dtype) is not None
+
+
+def is_text(array: NDArray[Any]) -> bool:
+    """Whether all letters of an array of texts are letters; Python cannot take others at all."""
+    if array.dtype.kind != "U" or not array.size or not array.dtype.itemsize:
+        return True
+    native = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
+    return bool(native.reshape(-1).view(np.uint32).max() <= sys.maxunicode)
 
 
 def scalar_name(dtype: np.dtype[Any]) -> str | None:
@@ -244,4 +253,6 @@ class Archive:
         self._compare(place, member.sum.hexdigest())
         # of a machine with another order of bytes; compiled loops know that of this one only
         array = array.astype(dtype.newbyteorder("="), copy=False)
+        if not is_text(array):
+            raise self._bad(f"{place} has a letter that is none")
         return array.reshape(shape, order="F" if by_columns else "C")

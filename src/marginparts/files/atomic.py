@@ -11,9 +11,21 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
 
+#: Characters of a sentence: what a file says may be repeated in it, and may be as long as a book.
+_LONGEST = 900
+
 
 class FileProblemError(Exception):
     """What is wrong with a file or with what it holds, as one sentence that says what to do."""
+
+    def __init__(self, said: str) -> None:
+        said = said.replace("\n", "\\n").replace("\r", "\\r")
+        if len(said) > _LONGEST:  # the file is named at its beginning, what to do at its end
+            said = f"{said[: _LONGEST - 300]} ... {said[-290:]}"
+        super().__init__(said)
+
+
+_ODD = "a device or a pipe"
 
 
 @contextmanager
@@ -31,6 +43,13 @@ def problems_with(path: str | os.PathLike[str], doing: str) -> Iterator[None]:
         raise FileProblemError(f"{path} cannot be {doing}: {why}.") from error
 
 
+def check_origin(path: Path) -> None:
+    """Refuse a device or a pipe: it cannot be read twice, and may be waited for for ever."""
+    with problems_with(path, "read"):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise FileProblemError(f"{path} is no file, but {_ODD}; give a file.")
+
+
 def check_destination(path: Path) -> None:
     """Refuse a name that cannot be written to; ask before the work, not after it."""
     with problems_with(path, "written"):
@@ -40,7 +59,7 @@ def check_destination(path: Path) -> None:
         if path.is_symlink():
             raise FileProblemError(f"{path} is a link; give the name of the file itself.")
         if path.exists() and not path.is_file():
-            raise FileProblemError(f"{path} is no file, but a device or a pipe; give a file.")
+            raise FileProblemError(f"{path} is no file, but {_ODD}; give a file.")
         if not path.parent.is_dir():
             raise FileProblemError(f"There is no folder {path.parent} to write {path.name} to.")
         if not os.access(path.parent, os.W_OK):

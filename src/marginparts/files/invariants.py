@@ -23,6 +23,9 @@ LARGEST = float(np.finfo(np.float64).max)
 #: A longer text is none that was meant to be read.
 _LONGEST = 2**20
 
+#: Entries that stay in a cache.
+_PIECE = 2**16
+
 #: Types of arrays by the letter of their kind. Loops are compiled for two types of real numbers.
 _KINDS: dict[str, Callable[[np.dtype[Any]], bool]] = {
     "f": lambda dtype: dtype in (np.float32, np.float64),
@@ -226,10 +229,21 @@ class Scope:
             extremes = float(array.min(initial=np.inf)), float(array.max(initial=-np.inf))
         else:
             if id(array) not in self._extremes:
-                self._extremes[id(array)] = (array, float(array.min()), float(array.max()))
+                self._extremes[id(array)] = (array, *extremes_of(array))
             extremes = self._extremes[id(array)][1:]
         if array.size and not (least <= extremes[0] and extremes[1] <= most):
             raise InvariantError("has an entry that is not finite, or out of range")
+
+
+def extremes_of(array: Any) -> tuple[float, float]:
+    """Return the smallest and the largest entry; both are NaN where one entry is.
+
+    Both are sought in pieces that stay in the cache, so that the array is read once.
+    """
+    flat = array.ravel(order="K")
+    pieces = [flat[first : first + _PIECE] for first in range(0, flat.size, _PIECE)]
+    smallest, largest = zip(*((piece.min(), piece.max()) for piece in pieces), strict=True)
+    return float(np.min(smallest)), float(np.max(largest))
 
 
 def fields_of(value: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Untrusted JSON, whose values may take many times the memory of their text."""
 
 import json
+import re
 from typing import Any
 
 #: Bytes of a text, lists and objects in it, and items. The text of 100,000 words has 1 to 10 MB.
@@ -23,3 +24,14 @@ def read_json(text: bytes, **options: Any) -> Any:
         return json.loads(text, **options)
     except RecursionError as error:
         raise ValueError("the text is nested too deeply") from error
+
+
+def plain_word(value: Any) -> str:
+    """Return a short word of an untrusted text as it is, and "?" for anything else.
+
+    Examples
+    --------
+    >>> plain_word("1.2.0"), plain_word("no such version")
+    ('1.2.0', '?')
+    """
+    return value if isinstance(value, str) and re.fullmatch(r"[\w.+-]{1,40}", value) else "?"

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from marginparts.files.atomic import FileProblemError, problems_with
+from marginparts.files.atomic import FileProblemError, check_origin, problems_with
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that may be compressed (``.gz``)."""
+    check_origin(path)
     with problems_with(path, "read"):
         try:
             with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:

@@ -40,7 +40,7 @@ class Penalty(NamedTuple):
 
     def scaled(self, size: float, loss: float) -> Penalty:
         """Return the same for a factor divided by ``size`` and a loss divided by ``loss``."""
-        return Penalty(self.l1 * size / loss, self.l2 * size**2 / loss)
+        return Penalty(self.l1 * size / loss, self.l2 * size / loss * size)
 
 
 class Prior(NamedTuple):

@@ -9,7 +9,7 @@ from marginparts._types import Array
 from marginparts.checkpoint import Logbook, Notes
 from marginparts.files.invariants import Field, InvariantError, Items, Scope, Table, Value
 from marginparts.selection._choice import Candidate, Choice, HeldOut, Setting
-from marginparts.validation import MOST_COST
+from marginparts.validation import LEAST_COST, MOST_COST
 
 if TYPE_CHECKING:
     from marginparts.selection._race import Race
@@ -26,7 +26,13 @@ _STANDING: Table = (
     Items("done", Value("done", "int", 1)),
 )
 
-_SETTING: Table = (Value("normalize", "bool"), Value("C", "float", 1e-300, MOST_COST))
+#: Yes counts as 1 where values are compared, and is refused later on.
+_CODES: Table = (
+    Value("n_components", "int"), Value("lam", "float"), Value("map_iter", "int", optional=True),
+    Value("direction_C", "float"),
+)  # fmt: skip
+
+_SETTING: Table = (*_CODES, Value("normalize", "bool"), Value("C", "float", LEAST_COST, MOST_COST))
 
 
 class Standing(NamedTuple):
@@ -94,6 +100,7 @@ def _read_standing(notes: Notes, race: Race) -> Standing:
         candidate = tuple(names)
         if candidate not in known:
             raise InvariantError("candidates has one of another race")
+        _check(_CODES, dict(zip((line.name for line in _CODES), candidate, strict=True)))
         _check((_SCORES,), {"scores": values})
         scores[candidate] = values
         if runs:

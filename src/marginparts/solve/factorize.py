@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -17,7 +18,7 @@ from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.losses.nmf_alpha import STRAIGHT, NMFAlphaProblem, Pull, Steering
 from marginparts.rows.base import Elsewhere, Given, OutOfCore, Rows, at_hand
 from marginparts.rows.dask import as_dask_rows
-from marginparts.solve.loop import Keeper, Run, minimize
+from marginparts.solve.loop import Keeper, Run, check_losses, minimize
 from marginparts.solve.map import extreme_balance, extreme_scale, scaled
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.start import filled_start, start_from
@@ -193,6 +194,18 @@ def factorize(X: Rows, H: Array, V: Array, *, lam: float = 0.0, **options: Any) 
 
 
 def factorize_path(
+    X: Rows, start: tuple[Array, Array], *, backend: str | Backend = "auto", **options: Any
+) -> Iterator[tuple[float, Result]]:
+    """`nmf_alpha_path` on trusted data from a start ``(H, V)``: each weight with its result.
+
+    With ``warm_iter=None`` every weight starts afresh, and has ``max_iter`` iterations. A logbook
+    is for one weight: it keeps the position of a single run.
+    """
+    with _enough_memory(backend):
+        yield from _factorized(X, start, backend=backend, **options)
+
+
+def _factorized(
     X: Rows,
     start: tuple[Array, Array],
     *,
@@ -207,11 +220,7 @@ def factorize_path(
     logbook: Logbook | None = None,
     steering: Steering = STRAIGHT,
 ) -> Iterator[tuple[float, Result]]:
-    """`nmf_alpha_path` on trusted data from a start ``(H, V)``: each weight with its result.
-
-    With ``warm_iter=None`` every weight starts afresh, and has ``max_iter`` iterations. A logbook
-    is for one weight: it keeps the position of a single run.
-    """
+    """`factorize_path`, with its options."""
     scale, (H, V) = extreme_scale(X), start
     if scale != 1:
         X, V = scaled(X, scale), V * X.dtype.type(1 / scale)
@@ -245,6 +254,21 @@ def factorize_path(
         if warm_iter is not None:
             V, H, max_iter = found_V, found_H, warm_iter
         yield lam, _as_result(run, found_V, found_H, scale, balance, XS)
+
+
+@contextmanager
+def _enough_memory(backend: str | Backend) -> Iterator[None]:
+    """Say in a sentence that memory did not suffice; on a GPU that is an error of torch's own."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise MemoryError(
+            f"The memory of backend={getattr(backend, 'name', backend)!r} is full; end what else "
+            "uses it and go on with the same call where there is a checkpoint, or take fewer "
+            "parts, float32, or rows on the disk (marginparts.open_rows)."
+        ) from error
 
 
 def _steer(problem: NMFAlphaProblem, steering: Steering, X: Rows, V: Array) -> None:
@@ -312,6 +336,7 @@ def _as_result(
     """Undo the scaling: the divergence grows with the data; below zero it is all rounding."""
     history = [check._replace(loss=max(check.loss, 0.0) * scale) for check in run.history]
     losses = [check.loss for check in history]
+    check_losses(losses)
     if scale != 1 or balance != 1:
         V, H = V * V.dtype.type(scale / balance), H * H.dtype.type(balance)
     if scale != 1 and XS is not None:

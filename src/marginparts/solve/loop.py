@@ -32,7 +32,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -65,6 +65,10 @@ WARM_UP = 3
 
 #: Below this number of factor entries an evaluation of the loss costs next to nothing.
 _SMALL = 200_000
+
+
+class RangeError(FloatingPointError, ValueError):
+    """Numbers became too large or too small to go on with."""
 
 
 @dataclass
@@ -240,6 +244,15 @@ def minimize(
     return Run(at.state, at.history, at.iteration, at.stop or Stop.MAX_ITER, solver)
 
 
+def check_losses(losses: Iterable[float]) -> None:
+    """Refuse the outcome of a run whose losses are no numbers in the units of its user."""
+    if not all(map(math.isfinite, losses)):
+        raise RangeError(
+            "The loss leaves the range of numbers; divide X by its largest entry, or take smaller "
+            "weights such as lam."
+        )
+
+
 def _beginning(state: State, loss: float, blocks: list[str], solver: str) -> Position:
     """Return the position before the first iteration."""
     momentum = momentum_of(solver)
@@ -256,7 +269,7 @@ def _judge(problem: Problem, at: Position, loss: float, residual: float, every: 
         if at.momentum is not None:
             at.momentum.restart()
     elif at.momentum is None and math.isnan(loss):
-        raise FloatingPointError(
+        raise RangeError(
             f"The factors left the range of numbers in iteration {at.iteration}; give the data in "
             "float64 or in other units, or take a solver with a safeguard ('mue', 'cd')."
         )

@@ -31,6 +31,9 @@ _DEPENDENT = 1e-10
 #: Powers of two within which data is taken as it is.
 _EXTREME = 30
 
+#: The exponent of the largest power of two.
+_LARGEST = 1023
+
 
 def map_rows(
     X: Data, V: Array, n_iter: int | None, backend: str | Backend = "auto",
@@ -187,12 +190,12 @@ def extreme_balance(H: Array, V: Array) -> float:
     """
     means = (float(factor.mean(dtype=np.float64)) for factor in (H, V))
     h, v = (math.log2(mean) if 0 < mean < math.inf else 0.0 for mean in means)
-    return extreme_power(2.0 ** ((h - v) / 2))
+    return extreme_power(2.0 ** min((h - v) / 2, _LARGEST))
 
 
 def extreme_power(size: float) -> float:
     """Return a power of two near a size where that is extreme, else 1."""
-    exponent = round(math.log2(size)) if 0 < size < math.inf else 0
+    exponent = min(round(math.log2(size)), _LARGEST) if 0 < size < math.inf else 0
     return 2.0**exponent if abs(exponent) > _EXTREME else 1.0
 
 

@@ -243,7 +243,10 @@ def check_parts(run: RunSpec, X: Rows, r: int, names: ArrayLike | None = None) -
     """
     d, fixed, allowed, prior = X.shape[1], run.fixed, run.allowed, run.prior
     if fixed is not None:
-        fixed = check_array(fixed, dtype=X.dtype, input_name="fixed")
+        try:
+            fixed = check_array(fixed, dtype=X.dtype, input_name="fixed")
+        except TypeError:
+            raise ValueError(f"fixed must be an array of parts with {d} columns.") from None
         if fixed.shape[1] != d or not 0 < len(fixed) < r:
             raise ValueError(
                 f"fixed has shape {fixed.shape}; it must have {d} columns, and fewer rows than the "

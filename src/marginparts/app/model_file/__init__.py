@@ -5,7 +5,6 @@ A model file is a zip archive of JSON, arrays and checksums; ``docs/model-files.
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,9 @@ from marginparts.app.model_file._tables import TABLES
 from marginparts.app.preparation import MatrixPreparation, TextPreparation
 from marginparts.app.readers import Layout
 from marginparts.files.archive import Archive, damage, write_archive
-from marginparts.files.atomic import FileProblemError, problems_with, written_beside
+from marginparts.files.atomic import FileProblemError, check_origin, problems_with, written_beside
 from marginparts.files.invariants import InvariantError, Scope, fields_of
-from marginparts.files.json_text import read_json
+from marginparts.files.json_text import plain_word, read_json
 from marginparts.online import Past, Rows, Stream
 from marginparts.selection import Choice, HeldOut, Setting
 from marginparts.svm.calibration import Calibration
@@ -126,6 +125,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     with problems_with(path, "read"):
         if Path(path).is_dir():
             raise FileProblemError(f"{path} is a folder; give the name of a file.")
+        check_origin(Path(path))
         with Path(path).open("rb") as file:
             archive = Archive(path, file)
             with damage(path, "model.json cannot be understood"):
@@ -143,7 +143,7 @@ def _described(path: str | os.PathLike[str], text: bytes) -> Any:
         raise ValueError("no version")
     if version > VERSION:
         raise FileProblemError(
-            f"{path} was written by marginparts {_word(found.get('marginparts'))} in format "
+            f"{path} was written by marginparts {plain_word(found.get('marginparts'))} in format "
             f"{version}; this version reads up to {VERSION}: upgrade marginparts."
         )
     return found["model"]
@@ -155,7 +155,7 @@ def _rebuilt(path: str | os.PathLike[str], tree: Any, arrays: dict[str, Any]) ->
             model = decode(tree, arrays)
         except UnknownClassError as error:
             raise FileProblemError(
-                f"{path} holds a {_word(error.args[0])}, which this version of marginparts "
+                f"{path} holds a {plain_word(error.args[0])}, which this version of marginparts "
                 f"({__version__}) does not know: upgrade marginparts."
             ) from error
         if not is_registered(model):
@@ -169,8 +169,3 @@ def _rebuilt(path: str | os.PathLike[str], tree: Any, arrays: dict[str, Any]) ->
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
-
-
-def _word(value: Any) -> str:
-    """Return a string from an untrusted file, made safe for a message."""
-    return value if isinstance(value, str) and re.fullmatch(r"[\w.+-]{1,40}", value) else "?"

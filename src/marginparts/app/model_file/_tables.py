@@ -64,6 +64,12 @@ def _codes_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     return bool(codes.max(initial=-1) < (c if codes.ndim == 1 else 2))
 
 
+def _scale_fits(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    """Whether the rows of a stream stay within range in its units, and in those of its user."""
+    largest = [float(fields[name].X.data.max(initial=0)) for name in ("pending", "memory")]
+    return bool(largest[0] / fields["scale"] <= _HUGE and largest[1] * fields["scale"] <= _HUGE)
+
+
 _UPDATES = Value("map_iter", "int", 1, _MOST_UPDATES, optional=True)
 
 
@@ -73,8 +79,10 @@ def _can_be_shown(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
         "history_", "margin_names_", "margin_components_", "margin_codes_", "margin_kept_",
         "n_iter_", "solver_",
     )  # fmt: skip
-    found = vars(fields["classifier"].parts_)
-    return all(found.get(name) is not None for name in shown)
+    classifier = fields["classifier"]
+    found = vars(classifier.parts_)
+    chosen = getattr(classifier, "choice_", None) is not None
+    return chosen and all(found.get(name) is not None for name in shown)
 
 
 def _without_vectors(fields: Mapping[str, Any], sizes: dict[str, int]) -> int:
@@ -322,7 +330,7 @@ TABLES: dict[str, Table] = {
         Part("pending", ("Rows",), own="m"), Part("memory", ("Rows",), own="m"),
         Part("past", ("Past",), optional=True),
         Value("scale", "float", np.finfo(float).tiny, np.finfo(float).max),
-        Value("seed", "int", 0), Value("steps", "int", 0),
+        Rule("scale", _scale_fits), Value("seed", "int", 0), Value("steps", "int", 0),
     ),
     "TextPreparation": (
         Items("words", Value("words", "str"), "d", unique=True),
@@ -367,7 +375,7 @@ TABLES: dict[str, Table] = {
     "Model": (
         Part("classifier", ("NMFAlphaClassifier", "NMFAlphaCV"), own="d"),
         Letter("d", _without_vectors),
-        Rule("classifier", _can_be_shown, "has no history or no margin components"),
+        Rule("classifier", _can_be_shown, "has no choice, no history or no margin components"),
         Rule("classifier", _seeds_can_be_shown, "has seeds that are no columns"),
         Items("class_names", Value("class_names", "str"), "c"),
         Part("preparation", ("TextPreparation", "MatrixPreparation")),

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from marginparts.files.archive import is_text
 from marginparts.files.arrays import read_array
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.layout import Label, SampleSource, Wanted
@@ -197,6 +198,10 @@ def labels_of_array(y: Any, path: Path, separator: str | None = None) -> list[La
     if not sp.issparse(y):
         if y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
+        if not is_text(y):
+            raise FileProblemError(
+                f"The labels in {path} have a letter that is none; save them anew."
+            )
         if y.ndim == 1 and y.dtype.kind in "biufUS":
             return settle_minus_one([label_of(cell, separator) for cell in y])
     if y.ndim != 2 or y.dtype.kind not in "biuf":

@@ -30,6 +30,9 @@ logger = logging.getLogger("marginparts")
 #: Seconds between checks of who is there, while a call is waited for and otherwise.
 _WAITING, _ADMITTING = 0.5, 2.0
 
+#: Seconds in which a client learns that its scheduler is gone.
+_LEARNING = 5.0
+
 #: How often the same blocks may be lost in one call.
 _TRIES = 20
 
@@ -207,11 +210,7 @@ class Workers:
         return found
 
     def _check_scheduler(self, error: BaseException) -> None:
-        if self.client.status != "running":
-            raise ClusterError(
-                "The Dask scheduler is gone, and the fit with it; the same call goes on from the "
-                "checkpoint, if there is one."
-            ) from error
+        check_scheduler(self.client, error)
 
     def _place(self, orphans: Sequence[int] | None = None) -> None:
         """Give blocks to workers: those that have the data already, then those with least work."""
@@ -306,7 +305,21 @@ class Workers:
         """Let the workers forget the fit."""
         self.shared.clear()
         if self.client.status == "running":
-            self.client.run(_shard.forget, self.spec.fit, on_error="ignore")
+            with suppress(OSError):  # the scheduler goes away just now
+                self.client.run(_shard.forget, self.spec.fit, on_error="ignore")
+
+
+def check_scheduler(client: Any, error: BaseException) -> None:
+    """Say so if an error is one because the scheduler is gone."""
+    # a connection that broke may be seen before the client knows about it
+    until = time.monotonic() + (_LEARNING if isinstance(error, OSError) else 0.0)
+    while client.status == "running" and time.monotonic() < until:
+        time.sleep(0.05)
+    if client.status != "running" and not isinstance(error, ClusterError):
+        raise ClusterError(
+            "The Dask scheduler is gone, and the fit with it; the same call goes on from the "
+            "checkpoint, if there is one."
+        ) from error
 
 
 def _grouped(numbers: Iterable[int], owner: dict[int, str]) -> list[tuple[str, list[int]]]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from marginparts._types import Data
 from marginparts.backends import Backend, get_backend
 from marginparts.rows.base import Elsewhere, Facts, OutOfCore, facts_of
-from marginparts.rows.dask._calls import ClusterError, Workers
+from marginparts.rows.dask._calls import ClusterError, Workers, check_scheduler
 from marginparts.rows.dask._shard import Spec
 from marginparts.rows.dask.backend import DaskBackend
 from marginparts.validation import check_matrix
@@ -56,6 +56,9 @@ class DaskRows(Elsewhere):
         rows = ClusterRows(self.array, self.dtype)
         try:
             yield rows
+        except Exception as error:
+            check_scheduler(rows.client, error)  # whatever was asked for finds out
+            raise
         finally:
             rows.close()
 
