@@ -24,7 +24,13 @@ from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
 from marginparts.estimators._base import CarriesPrior
-from marginparts.estimators._inputs import Counted, check_training_data, column_names, prepared
+from marginparts.estimators._inputs import (
+    Counted,
+    check_training_data,
+    column_names,
+    prepared,
+    warn_of_the_limit,
+)
 from marginparts.estimators._joint import check_joint, joint_fit
 from marginparts.estimators._margins import MarginTransformer
 from marginparts.estimators._repeats import together
@@ -323,7 +329,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
                 S = found.S if rows is None else found.S[rows]
                 found = found._replace(S=S if same is None else same.gathered(S))
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, found, weights)
-        self._warn_of_the_limit()
+        warn_of_the_limit(self)
         if same is not None:
             self.sample_weight_ = counted.weights
             self.directions_ = same.spread(self.directions_)
