@@ -118,6 +118,22 @@ def test_errors_warnings_and_words_are_where_they_are_looked_for(make, capsys):
     assert 0 < with_labels.reconstruction_err_ <= 1.01 * np.sqrt(with_labels.loss_curve_[-1])
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # so few samples
+def test_what_is_made_of_parts_says_what_these_say(capsys):
+    X, _, _, y = problem(n=40)
+    consensus, model = small(NMFAlphaConsensus).fit(X), small(marginparts.NMFAlphaClassifier)
+    inner = {consensus: consensus.estimator_, model.fit(X, y): model.parts_}
+    for each, parts in inner.items():
+        assert each.reconstruction_err_ == parts.reconstruction_err_ > 0
+        assert (each.n_components_, each.n_iter_) == (R, parts.n_iter_)
+    stream = small(OnlineNMFAlphaClassifier).set_params(verbose=1)
+    stream.partial_fit(X[:30]).partial_fit(X[30:])
+    assert stream.n_components_ == R
+    assert capsys.readouterr().out.splitlines() == [
+        "30 samples seen, 10 waiting", "40 samples seen, 0 waiting"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_the_transductive_svm_counts_labeled_and_unlabeled_samples_by_their_weight(form):
     rng = np.random.default_rng(0)
