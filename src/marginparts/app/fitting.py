@@ -151,9 +151,9 @@ def fit_file(
 def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prepared:
     """Read samples and labels, and make a matrix of them."""
     batch = read_all(source, keep_columns=options.weight is not None)
-    weights = None if options.weight is None else _weights(batch.columns, options.weight, source)
+    weights = None if options.weight is None else weights_in(batch.columns, options.weight, source)
     if weights is not None:
-        batch = _counting(batch, weights > 0)
+        batch = counting(batch, weights > 0)
         weights = weights[weights > 0]
     y, class_names = targets(batch.labels, source, options.seeds or ())
     on_stage("preparing")
@@ -194,7 +194,7 @@ def matrix_of(batch: Batch, source: SampleSource, options: Options) -> tuple[Pre
     return how, X
 
 
-def _weights(columns: dict[str, list[Any]], name: str, source: SampleSource) -> Array:
+def weights_in(columns: dict[str, list[Any]], name: str, source: SampleSource) -> Array:
     """Return the weights (n,) in a column of a table of texts."""
     if source.layout.kind != "text" or name in (source.layout.text, source.layout.label):
         raise FileProblemError(
@@ -212,7 +212,7 @@ def _weights(columns: dict[str, list[Any]], name: str, source: SampleSource) -> 
         ) from error
 
 
-def _counting(batch: Batch, kept: NDArray[np.bool_]) -> Batch:
+def counting(batch: Batch, kept: NDArray[np.bool_]) -> Batch:
     """Return the texts that count."""
     vectors = None if batch.vectors is None else batch.vectors[kept]
     samples, labels = (list(compress(each, kept)) for each in (batch.samples, batch.labels))
