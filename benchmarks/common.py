@@ -106,6 +106,15 @@ def race(
     With ``settle`` each is called once more before the clock starts, for the caches: within a fit
     an update comes after another one, not after somebody else's.
     """
+    found = raced(entrants, rounds, settle, clock)
+    return {name: times_of(seconds) for name, seconds in found.items()}
+
+
+def raced(
+    entrants: dict[Any, Callable[[], object]], rounds: int, settle: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[Any, list[float]]:  # fmt: skip
+    """`race`, with the seconds of every round."""
     seconds: dict[Any, list[float]] = {name: [] for name in entrants}
     for _ in range(rounds):
         for name, run in entrants.items():
@@ -114,7 +123,15 @@ def race(
             began = clock()
             run()
             seconds[name].append(clock() - began)
-    return {name: times_of(found) for name, found in seconds.items()}
+    return seconds
+
+
+def ratio_of(seconds: list[float], beside: list[float]) -> float:
+    """Return the median, over rounds, of the ratio to another's seconds in the same round.
+
+    Other work on a machine makes a round slow for everybody, and a lucky one quick for one alone.
+    """
+    return statistics.median(a / b for a, b in zip(seconds, beside, strict=True))
 
 
 def both_updates(problem: Any, V: np.ndarray, H: np.ndarray) -> Callable[[], None]:

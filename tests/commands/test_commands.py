@@ -1171,6 +1171,20 @@ def test_somebody_who_looked_at_the_parts_changes_them(fitted, tmp_path):
     assert "wrote" not in refused("edit", old, table, "--delete", 1, "--out", old)
 
 
+@pytest.mark.wide
+def test_texts_count_by_their_weight_when_parts_are_edited(tmp_path):
+    table = write_table(tmp_path / "t.csv", w=[k % 3 for k in range(60)])
+    old, out = tmp_path / "a.model", tmp_path / "b.model"
+    how = ("--text", "body", "--label", "kind", "--weight", "w", *QUICK, "--out", old)
+    assert run("fit", table, *how).exit_code == 0
+    edit = ("edit", old, table, "--merge", "1,2", "--out", out, "--weight")
+    assert run(*edit, "w").exit_code == 0
+    found = marginparts.load(out)
+    assert found.card.n_samples == 40  # those of weight 0 are left out
+    assert_array_equal(np.unique(found.classifier.parts_.sample_weight_), [1, 2])
+    assert "beside that of its texts" in refused(*edit, "kind")
+
+
 def test_a_model_that_replaces_another_says_what_it_chose_otherwise():
     def model(n_parts, cost):
         return SimpleNamespace(n_parts=n_parts, classifier=SimpleNamespace(lam_=10.0, C_=cost))

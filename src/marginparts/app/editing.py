@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from marginparts._types import Array, Callback
-from marginparts.app.fitting import OnStage, Prepared, fit_model
+from marginparts.app.fitting import OnStage, Prepared, counting, fit_model, weights_in
 from marginparts.app.model import Model
 from marginparts.app.options import Options
 from marginparts.app.preparation import PreparationError, as_counted
@@ -30,6 +30,7 @@ def edit_file(
     delete: Iterable[int] = (),
     freeze: Iterable[int] = (),
     forbid: Mapping[int, Iterable[str]] | None = None,
+    weight: str | None = None,
     encoding: str = "utf-8",
     labels: str | os.PathLike[str] | None = None,
     random_state: int = 0,
@@ -48,6 +49,8 @@ def edit_file(
         Parts, counted from 1 as everywhere where people see them; see `edit_parts`.
     forbid : dict or None
         Words that may not enter a part, by its number.
+    weight : str or None
+        The column of a table of texts that says how much each counts, as for `fit_file`.
     random_state : int
     callback, on_stage
         As for `fit_file`.
@@ -67,7 +70,10 @@ def edit_file(
         raise PreparationError("Parts of vectors cannot be edited; fit without vectors.")
     on_stage("reading")
     source = open_source(path, encoding=encoding, like=model.layout, labels=labels)
-    batch = read_all(source, keep_columns=False)
+    batch = read_all(source, keep_columns=weight is not None)
+    weights = None if weight is None else weights_in(batch.columns, weight, source)
+    if weights is not None:
+        batch, weights = counting(batch, weights > 0), weights[weights > 0]
     old, seeds = model.classifier, _seed_words(model)
     y, names = targets(batch.labels, source, seeds or ())
     on_stage("preparing")
@@ -86,7 +92,7 @@ def edit_file(
         exclusivity=old.exclusivity, alpha_W=old.alpha_W, alpha_H=old.alpha_H,
         l1_ratio=old.l1_ratio, missing=old.missing,
     )  # fmt: skip
-    data = Prepared(X, y, names, model.preparation, model.layout, source.path.name)
+    data = Prepared(X, y, names, model.preparation, model.layout, source.path.name, weights)
     found = fit_model(
         data, options, callback=callback, on_stage=on_stage, init=edited.init, fixed=edited.fixed,
         allowed=edited.allowed,

@@ -64,7 +64,7 @@ def view_of(model: Model, batches: Iterable[Batch]) -> TopicView:
 
     All of them are held in memory.
     """
-    counting = replace(model.preparation, weighting="counts", idf=None)
+    counting = replace(model.preparation, weighting="counts", idf=None, feature_weight=None)
     samples = [batch.samples for batch in batches]
     rows = [sp.csr_array(model.features(each)) for each in samples]
     if not sum(each.nnz for each in rows):

@@ -21,7 +21,15 @@ from marginparts.app.model import Card, Model, largest_entries
 from marginparts.app.model_file import load
 from marginparts.app.options import Options, check_missing, check_vectors
 from marginparts.app.preparation import Preparation, PreparationError, as_counted
-from marginparts.app.readers import Layout, SampleSource, open_source, read_all, read_seeds, targets
+from marginparts.app.readers import (
+    Layout,
+    SampleSource,
+    open_source,
+    read_all,
+    read_feature_weights,
+    read_seeds,
+    targets,
+)
 from marginparts.checkpoint import Checkpoint
 from marginparts.estimators import NMFAlphaCV
 from marginparts.files.atomic import FileProblemError
@@ -92,8 +100,8 @@ def fit_file(
         ``class_weight``, ``scoring``, ``max_iter``, ``backend``, ``random_state``, ``keep_path``,
         ``checkpoint``; for texts ``min_df``, ``max_df``, ``stop_words``, ``ngrams``, ``weight``;
         and ``weighting``, ``seeds``, ``prior``, ``strength``, ``exclusivity``, ``alpha_W``,
-        ``alpha_H``, ``l1_ratio``, ``fixed``, ``consensus``, ``missing``, ``embeddings`` and
-        ``embed``. None need be given.
+        ``alpha_H``, ``l1_ratio``, ``fixed``, ``consensus``, ``missing``, ``feature_weight``,
+        ``embeddings`` and ``embed``. None need be given.
 
     Returns
     -------
@@ -125,6 +133,9 @@ def fit_file(
     for name in ("prior", "fixed"):
         if isinstance(given := getattr(wanted, name), str | os.PathLike):
             wanted = wanted._replace(**{name: load(given)})
+    if isinstance(wanted.feature_weight, str | os.PathLike):
+        weights = read_feature_weights(Path(wanted.feature_weight), encoding)
+        wanted = wanted._replace(feature_weight=weights)
     preparation.check_weighting(wanted.weighting)
     on_stage("reading")
     source = open_source(
@@ -140,9 +151,9 @@ def fit_file(
 def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prepared:
     """Read samples and labels, and make a matrix of them."""
     batch = read_all(source, keep_columns=options.weight is not None)
-    weights = None if options.weight is None else _weights(batch.columns, options.weight, source)
+    weights = None if options.weight is None else weights_in(batch.columns, options.weight, source)
     if weights is not None:
-        batch = _counting(batch, weights > 0)
+        batch = counting(batch, weights > 0)
         weights = weights[weights > 0]
     y, class_names = targets(batch.labels, source, options.seeds or ())
     on_stage("preparing")
@@ -171,6 +182,11 @@ def matrix_of(batch: Batch, source: SampleSource, options: Options) -> tuple[Pre
     else:
         weighting = "counts" if options.missing else options.weighting
         how, X = preparation.prepare_matrix(batch.samples, source.layout.names, weighting)
+    if options.feature_weight:
+        text = source.layout.kind == "text"
+        own = preparation.column_weights(how, options.feature_weight, text=text)
+        how = replace(how, feature_weight=own)
+        X = how.apply(batch.samples)
     if not (X.nnz if hasattr(X, "nnz") else X.any()):
         raise FileProblemError(
             f"All entries of {source.path} are zero; there is nothing to learn from."
@@ -178,7 +194,7 @@ def matrix_of(batch: Batch, source: SampleSource, options: Options) -> tuple[Pre
     return how, X
 
 
-def _weights(columns: dict[str, list[Any]], name: str, source: SampleSource) -> Array:
+def weights_in(columns: dict[str, list[Any]], name: str, source: SampleSource) -> Array:
     """Return the weights (n,) in a column of a table of texts."""
     if source.layout.kind != "text" or name in (source.layout.text, source.layout.label):
         raise FileProblemError(
@@ -196,7 +212,7 @@ def _weights(columns: dict[str, list[Any]], name: str, source: SampleSource) -> 
         ) from error
 
 
-def _counting(batch: Batch, kept: NDArray[np.bool_]) -> Batch:
+def counting(batch: Batch, kept: NDArray[np.bool_]) -> Batch:
     """Return the texts that count."""
     vectors = None if batch.vectors is None else batch.vectors[kept]
     samples, labels = (list(compress(each, kept)) for each in (batch.samples, batch.labels))

@@ -60,6 +60,10 @@ class Options(NamedTuple):
     missing : {None, "nan"}
         Take empty cells and NaN of a matrix for values that are missing, see `NMFAlphaClassifier`.
         Counts are not weighted then.
+    feature_weight : dict, path or None
+        How much words, or other columns, count, ``{"regards": 0.1}``, or a ``.csv`` with the
+        columns word and weight: all that looks at the samples sees the column times its weight.
+        1 is usual, and 0 leaves it out.
     embeddings : path or None
         An ``.npy`` array with a vector of an encoder a sample, to be used beside its words.
     embed : str or None
@@ -93,6 +97,7 @@ class Options(NamedTuple):
     fixed: Any = None
     consensus: int = 0
     missing: str | None = None
+    feature_weight: Any = None
     embeddings: str | os.PathLike[str] | None = None
     embed: str | None = None
 

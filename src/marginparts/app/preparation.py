@@ -5,8 +5,11 @@ the same text becomes the same row wherever the model is used.
 """
 
 import os
-from collections.abc import Sequence
+import reprlib
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,13 @@ WEIGHTINGS = ("counts", "l2-log", "tf-idf")
 _MOST_WORDS = 100_000
 
 
+#: The largest weight of a column: its square, times a count, stays within range.
+MOST_WEIGHT = 1e6
+
+#: Words that are named in one sentence.
+_MOST_NAMED = 10
+
+
 class PreparationError(ValueError):
     """Samples that nothing can be made of, as one sentence."""
 
@@ -43,6 +53,7 @@ class TextPreparation:
     ngrams: tuple[int, int] = (1, 1)
     weighting: str = "l2-log"
     idf: NDArray[np.float32] | None = None
+    feature_weight: NDArray[np.float32] | None = None
 
     def __post_init__(self) -> None:
         counter = _counter(self.ngrams, vocabulary={w: k for k, w in enumerate(self.words)})
@@ -54,7 +65,7 @@ class TextPreparation:
     def apply(self, texts: Sequence[str]) -> sp.csr_array:
         """Return rows (n, d) in float32; a text without a known word is an empty row."""
         counts = self._counter.transform(texts)  # type: ignore[attr-defined]
-        return _weigh(sp.csr_array(counts), self.weighting, self.idf)
+        return _weigh(sp.csr_array(counts), self.weighting, self.idf, self.feature_weight)
 
     @property
     def names(self) -> list[str]:
@@ -69,10 +80,11 @@ class MatrixPreparation:
     names: list[str] | None = None
     weighting: str = "counts"
     idf: NDArray[np.float32] | None = None
+    feature_weight: NDArray[np.float32] | None = None
 
     def apply(self, rows: Data) -> Data:
         """Return the rows as they are factorized."""
-        return _weigh(rows, self.weighting, self.idf)
+        return _weigh(rows, self.weighting, self.idf, self.feature_weight)
 
 
 #: What a model can be made of.
@@ -183,7 +195,51 @@ def _counter(ngrams: tuple[int, int], **options: Any) -> Any:
     )  # fmt: skip
 
 
-def _weigh(X: Data, weighting: str, idf: Array | None) -> Data:
+def column_weights(how: Preparation, given: Mapping[str, float], *, text: bool) -> Array:
+    """Return what each column counts (d,): 1 unless its word has another weight.
+
+    Words that are no column are left out, and one sentence names them.
+    """
+    if how.names is None:
+        raise PreparationError(
+            "Weights of columns need their names; give a file of them with --words."
+        )
+    places = {name: k for k, name in enumerate(how.names)}
+    weights = np.ones(len(places), dtype=np.float32)
+    unknown: list[str] = []
+    for word, weight in given.items():
+        if not isinstance(weight, Real) or not 0 <= float(weight) <= MOST_WEIGHT:
+            raise PreparationError(
+                f"The weight of {word!r} is {reprlib.repr(weight)}; it must be a number from 0 to "
+                f"{MOST_WEIGHT:g}."
+            )
+        place = places.get(as_counted(word) if text else word)
+        if place is None:
+            unknown.append(word)
+        else:
+            weights[place] = float(weight)
+    if len(unknown) == len(given):
+        raise PreparationError("No word that has a weight is a column of the data; correct them.")
+    if unknown:
+        rest = f" and {len(unknown) - _MOST_NAMED} more" if len(unknown) > _MOST_NAMED else ""
+        warnings.warn(
+            "Weights of words that are no column of the data are left out: "
+            f"{', '.join(unknown[:_MOST_NAMED])}{rest}.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return weights
+
+
+def _weigh(X: Data, weighting: str, idf: Array | None, own: Array | None = None) -> Data:
+    """Return weighted rows; columns that count 0 are empty, as if they had been left out."""
+    if own is not None:
+        idf = own if idf is None else own * idf
     if weighting == "counts":
-        return X
-    return l2_log(X) if idf is None else weighted_rows(log(X), idf)
+        X = X if own is None else X @ sp.diags_array(own, dtype=X.dtype)
+    else:
+        X = l2_log(X) if idf is None else weighted_rows(log(X), idf)
+    if own is not None and not isinstance(X, np.ndarray):
+        X = sp.csr_array(X)
+        X.eliminate_zeros()
+    return X

@@ -67,6 +67,13 @@ Seeds = Annotated[
         "Words that speak for classes: a .csv with class, word, strength, or .json, .yaml.",
     ),
 ]  # fmt: skip
+FeatureWeight = Annotated[
+    Path | None,
+    option(
+        "--feature-weight", "FILE",
+        "How much words count: a .csv with word, weight; 1 is usual, 0 leaves a word out.",
+    ),
+]  # fmt: skip
 Embed = Annotated[
     str | None,
     _texts(

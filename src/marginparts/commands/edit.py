@@ -39,6 +39,7 @@ def edit(
             "--forbid", "N:WORD,WORD", "Words that may not enter a part; several times for several."
         ),
     ] = None,
+    weight: options.Weight = None,
     labels: options.LabelsFile = None,
     seed: options.Seed = 0,
     encoding: console.Encoding = "utf-8",
@@ -68,7 +69,7 @@ def edit(
         check_destination(out)
         run = partial(
             edit_file, console.load_model(model), file, labels=labels, encoding=encoding,
-            random_state=seed, **asked,
+            weight=weight, random_state=seed, **asked,
         )  # fmt: skip
         found, _ = watched(run, ("encoding", "following lam"), None, shown=not (quiet or as_json))
         save(found, out)

@@ -28,6 +28,7 @@ EPILOG = console.examples(
     "fit cells.h5ad --label cell_type --out cells.model",
     "fit digits/ --path --out digits.model",
     "fit tickets.csv --text body --seeds seeds.csv --out tickets.model",
+    "fit tickets.csv --text body --label team --feature-weight weights.csv --out tickets.model",
     "fit march.csv --text body --label team --prior february.model --out march.model",
     "fit march.csv --text body --label team --fixed february.model --out march.model",
     "fit tickets.csv --text body --label team --consensus 10 --out tickets.model",
@@ -49,6 +50,7 @@ def fit(
     labels: options.LabelsFile = None,
     words: options.WordsFile = None,
     seeds: options.Seeds = None,
+    feature_weight: options.FeatureWeight = None,
     embeddings: console.Embeddings = None,
     components: options.Components = "auto",
     lam: options.Lam = "auto",
@@ -92,8 +94,8 @@ def fit(
         from marginparts.app.replacement import changed_mind, replaced
 
         _check(class_weight, scoring, backend)
-        sources = (file, labels, words, stop_words, seeds, prior, fixed, embeddings)
-        path_out = _destination(sources, out, checkpoint)
+        others = (stop_words, seeds, feature_weight, prior, fixed, embeddings)
+        path_out = _destination((file, labels, words, *others), out, checkpoint)
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
             encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words, ngrams=ngrams,
@@ -101,6 +103,7 @@ def fit(
             **_tried(components, lam, cost, class_weight), random_state=seed, keep_path=path,
             prior=prior, strength=strength, exclusivity=exclusivity, missing=missing, seeds=seeds,
             embeddings=embeddings, embed=embed, fixed=fixed, consensus=consensus, alpha_W=alpha_w,
+            feature_weight=feature_weight,
             alpha_H="same" if alpha_h is None else alpha_h, l1_ratio=l1_ratio,
         )  # fmt: skip
         before = replaced(path_out)

@@ -328,6 +328,11 @@ class PartsClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyL
     def _n_features_out(self) -> int:
         return int(self.parts_.components_.shape[0])
 
+    @property
+    def reconstruction_err_(self) -> float:
+        """That of the parts, see `NMFAlpha`."""
+        return float(self.parts_.reconstruction_err_)
+
     def _shown_codes(self, X: Data) -> Array:
         """Return a column a part: of mixed codes the projection."""
         return self.parts_._codes(self._without_embedding(X))[:, : self._n_features_out]

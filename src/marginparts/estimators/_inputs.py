@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -15,13 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
     BaseEstimator,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     check_consistent_length,
     validate_data,
 )
 
-from marginparts._types import Array, Data, Samples
+from marginparts._types import Array, Data, Samples, Stop
 from marginparts.checkpoint import Logbook, logbook_of
 from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
 from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
@@ -96,6 +98,17 @@ def prepared(
                 )
             )  # fmt: skip
         yield FitInputs(X, seed, logbook)
+
+
+def warn_of_the_limit(estimator: BaseEstimator, depth: int = 2) -> None:
+    """Say that a fit ended before it was good enough; ``depth`` calls lie between it and a user."""
+    if estimator.stop_ is Stop.MAX_ITER and estimator.tol > 0:
+        warnings.warn(
+            f"The largest number of iterations was reached ({estimator.max_iter}) before the "
+            f"tolerance (tol={estimator.tol:g}); increase one of them, or set tol=0.",
+            ConvergenceWarning,
+            stacklevel=depth + 2,
+        )
 
 
 def validated(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Data:

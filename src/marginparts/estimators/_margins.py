@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from marginparts._types import Array, Callback, Data, PathStep, Result, Samples, Stop
+from marginparts._types import Array, Callback, Data, PathStep, Result, Samples
 from marginparts.backends import get_backend, work_of
 from marginparts.backends.base import column_sums
 from marginparts.directions import Directions
@@ -47,16 +45,6 @@ class MarginTransformer(GapsTransformer):
     def _recipe(self) -> Recipe:
         """Return the parameters as a recipe, or refuse what makes no sense."""
         raise NotImplementedError
-
-    def _warn_of_the_limit(self) -> None:
-        """Say that a fit ended before it was good enough."""
-        if self.stop_ is Stop.MAX_ITER and self.tol > 0:
-            warnings.warn(
-                f"The largest number of iterations was reached ({self.max_iter}) before the "
-                f"tolerance (tol={self.tol:g}); increase one of them, or set tol=0.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
 
     def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
         """Extend weights and directions to all n rows; those of weight 0 took no part."""

@@ -188,8 +188,8 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         The parts that fill missing values, with ``missing="nan"``.
     head_ : Head
         The final SVM: coefficients, intercepts and how codes are scaled.
-    n_iter_, classes_, n_features_in_
-        As for `NMFAlpha`.
+    n_iter_, reconstruction_err_, classes_, n_features_in_
+        As for `NMFAlpha`; few iterations are usual, and no warning says so.
 
     Examples
     --------

@@ -83,6 +83,8 @@ class NMFAlphaConsensus(
         The cosine of each part and its match in each short run.
     estimator_ : NMFAlpha
         The last fit.
+    n_components_, reconstruction_err_, n_iter_
+        Those of the last fit.
     n_features_in_ : int
 
     Examples
@@ -170,6 +172,21 @@ class NMFAlphaConsensus(
             self.feature_names_in_ = last.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    @property
+    def n_components_(self) -> int:
+        """The number of parts."""
+        return self.estimator_.n_components_
+
+    @property
+    def reconstruction_err_(self) -> float:
+        """The error of the last fit."""
+        return self.estimator_.reconstruction_err_
+
+    @property
+    def n_iter_(self) -> int:
+        """The iterations of the last fit."""
+        return self.estimator_.n_iter_
 
     def transform(self, X: Samples) -> Array:
         """Express samples in the parts, as `NMFAlpha.transform` does."""

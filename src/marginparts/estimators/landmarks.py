@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import additive_chi2_kernel, euclidean_distances
@@ -14,7 +15,8 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import Array, Data, Samples, Seed, Targets
-from marginparts.estimators._inputs import validated
+from marginparts.estimators._inputs import Counted, validated
+from marginparts.estimators._repeats import together
 from marginparts.solve.start import thread_pools
 from marginparts.validation import (
     as_nonnegative,
@@ -88,7 +90,9 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.sharpness = sharpness
         self.random_state = random_state
 
-    def fit(self, X: Samples, y: Targets | None = None) -> Landmarks:
+    def fit(
+        self, X: Samples, y: Targets | None = None, sample_weight: ArrayLike | None = None
+    ) -> Landmarks:
         """Find the landmarks, and the scale of distances.
 
         Parameters
@@ -97,6 +101,9 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             Samples; of 0 or larger unless the kernel is ``"rbf"``.
         y : None
             Not used; there for pipelines.
+        sample_weight : (n,) array-like or None
+            How much each row counts in the means of its cluster, and in the median: weight 2 is a
+            row given twice, weight 0 one left out.
 
         Returns
         -------
@@ -111,18 +118,23 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if not isinstance(self.gamma, str) or self.gamma != "median":
             check_positive(self.gamma, "gamma")
         seed = seed_of(self.random_state)
-        rows = self._rows(X, reset=True)
+        counted = Counted.of(self._rows(X, reset=True), None, sample_weight, None)
+        rows: Any = counted.X
+        weights = counted.weights
+        if (same := together(rows, None, weights)) is not None:
+            rows, weights = same.data(rows), same.weights
         some = np.random.default_rng(seed).permutation(rows.shape[0])[:_ENOUGH]
         with warnings.catch_warnings(), thread_pools().limit(limits=1, user_api="openmp"):
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centers
             means = MiniBatchKMeans(
                 min(most, len(some)), batch_size=2048, max_iter=20, n_init=1, random_state=seed
-            ).fit(rows[some])
+            ).fit(rows[some], sample_weight=None if weights is None else weights[some])
         self.landmarks_: Array = means.cluster_centers_.astype(rows.dtype)
         if self.kernel == "chi2":  # rounding
             self.landmarks_ = np.maximum(self.landmarks_, 0)
         if self.gamma == "median":
-            usual = float(np.median(self._distances(rows[some[:_FEW]])))
+            few = some[:_FEW]
+            usual = _median(self._distances(rows[few]), None if weights is None else weights[few])
             # the smallest distances would make it infinite
             self.gamma_ = min(sharpness / usual, _MOST) if usual > 0 else 1.0
         else:
@@ -169,3 +181,13 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags.input_tags.positive_only = self.kernel != "rbf"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _median(distances: Array, weights: Array | None) -> float:
+    """Return the median distance (n, m), in which rows count by their weights (n,)."""
+    if weights is None:
+        return float(np.median(distances))
+    order = np.argsort(distances, axis=None)
+    reached = np.cumsum(np.repeat(weights, distances.shape[1])[order])
+    middle = np.searchsorted(reached, reached[-1] / 2)
+    return float(distances.ravel()[order[middle]])

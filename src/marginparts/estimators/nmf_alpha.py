@@ -30,6 +30,7 @@ from marginparts.estimators._inputs import (
     column_names,
     fit_labels,
     prepared,
+    warn_of_the_limit,
 )
 from marginparts.estimators._joint import check_joint, joint_fit
 from marginparts.estimators._margins import MarginTransformer
@@ -325,7 +326,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
                 S = found.S if rows is None else found.S[rows]
                 found = found._replace(S=S if same is None else same.gathered(S))
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, found, weights)
-        self._warn_of_the_limit()
+        warn_of_the_limit(self)
         if same is not None:
             self.sample_weight_ = counted.weights
             self.directions_ = same.spread(self.directions_)
@@ -365,8 +366,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
     ) -> NMFAlpha:
         """`fit` on checked data and labels, with a recipe that says the same as the parameters.
 
-        Directions that were found already are taken as they are. ``weights`` (n,) are larger
-        than 0.
+        Directions that are given are taken as they are; ``weights`` (n,) are larger than 0.
         """
         self.n_features_in_ = X.shape[1]
         gaps: Gaps | None = None

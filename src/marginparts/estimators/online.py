@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import scipy.sparse as sp
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginparts._types import DEFAULT_LAM, Array, Data, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.estimators._base import PartlyLabeledClassifier
-from marginparts.estimators._inputs import Counted, validated
+from marginparts.estimators._inputs import Counted, spoken, validated
 from marginparts.estimators._notebook import ShowsParts
 from marginparts.estimators._repeats import together
 from marginparts.estimators.nmf_alpha import NMFAlpha
@@ -30,6 +31,8 @@ from marginparts.validation import (
     check_squares,
     seed_of,
 )
+
+logger = logging.getLogger("marginparts")
 
 
 class OnlineNMFAlphaClassifier(
@@ -72,6 +75,8 @@ class OnlineNMFAlphaClassifier(
         Where the kernels run, as for `NMFAlpha`.
     random_state : int, RandomState or None
         Seed of everything random; None gives another result each time.
+    verbose : int
+        1 shows how much of the stream was seen, by the logger ``"marginparts"``.
 
     Attributes
     ----------
@@ -84,6 +89,8 @@ class OnlineNMFAlphaClassifier(
     intercept_ : (p,) array
     classes_ : array
         The labels declared, or seen so far.
+    n_components_ : int
+        The number of parts.
     n_samples_seen_ : int
     stream_ : Stream
         All that is kept of the stream.
@@ -118,6 +125,7 @@ class OnlineNMFAlphaClassifier(
         n_iter: int = 5,
         backend: str | Backend = "auto",
         random_state: Seed = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -131,6 +139,7 @@ class OnlineNMFAlphaClassifier(
         self.n_iter = n_iter
         self.backend = backend
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(
         self, X: Samples, y: Targets | None = None, sample_weight: ArrayLike | None = None
@@ -234,6 +243,9 @@ class OnlineNMFAlphaClassifier(
         # all or nothing: what was interrupted leaves the model as it was
         self.stream_, self.classes_ = stream, labels.classes
         self.n_samples_seen_ += X.shape[0]
+        with spoken(self.verbose):
+            waiting = stream.pending.X.shape[0]
+            logger.info("%d samples seen, %d waiting", self.n_samples_seen_, waiting)
         return self
 
     def _spec(self) -> StreamSpec:
@@ -271,6 +283,11 @@ class OnlineNMFAlphaClassifier(
     def components_(self) -> Array:
         """The parts (r, d); each sums to one."""
         return self._view().V.T
+
+    @property
+    def n_components_(self) -> int:
+        """The number of parts."""
+        return self._n_features_out
 
     @property
     def gram_root_(self) -> Array:

@@ -25,7 +25,13 @@ from marginparts._types import (
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, Whole, find_directions
 from marginparts.estimators._base import PartsTransformer
-from marginparts.estimators._inputs import Counted, check_training_data, fit_labels, prepared
+from marginparts.estimators._inputs import (
+    Counted,
+    check_training_data,
+    fit_labels,
+    prepared,
+    warn_of_the_limit,
+)
 from marginparts.estimators._repeats import together
 from marginparts.labels import ClassWeight, Labels
 from marginparts.losses.semi import SemiProblem, lean_squares
@@ -176,6 +182,7 @@ class SemiNMFAlpha(PartsTransformer):
         told = {**self._told(recipe), "n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, None, weights)
+        warn_of_the_limit(self, depth=1)
         if same is not None:
             self.directions_ = same.spread(self.directions_)
         if counted.rows is not None and self.directions_ is not None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from marginparts._types import Array, Samples, Seed, Targets
 from marginparts.estimators._base import PartlyLabeledClassifier
-from marginparts.estimators._inputs import validated
+from marginparts.estimators._inputs import Counted, validated
+from marginparts.estimators._repeats import together
 from marginparts.labels import ClassWeight, check_class_weight
 from marginparts.svm.transductive import transductive_weights
 from marginparts.validation import (
@@ -67,7 +71,9 @@ class TransductiveSVM(PartlyLabeledClassifier):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Samples, y: Targets) -> TransductiveSVM:
+    def fit(
+        self, X: Samples, y: Targets, sample_weight: ArrayLike | None = None
+    ) -> TransductiveSVM:
         """Train on labeled and unlabeled samples.
 
         Parameters
@@ -77,6 +83,9 @@ class TransductiveSVM(PartlyLabeledClassifier):
         y : (n,) or (n, c) array-like
             Labels, -1, None or NaN for unlabeled. A row without entries in a sparse y is labeled:
             no label applies.
+        sample_weight : (n,) array-like or None
+            How much each sample costs, labeled or not: weight 2 is a sample given twice, weight 0
+            one left out.
 
         Returns
         -------
@@ -86,7 +95,10 @@ class TransductiveSVM(PartlyLabeledClassifier):
         C, tol = check_cost(self.C, "C"), check_positive(self.tol, "tol")
         X = validated(self, X, reset=True)
         check_squares(X, type(self).__name__)
-        labels = self._check_labels(y, X.shape[0])
+        X, y, weights, _ = Counted.of(X, y, sample_weight, None)
+        if y is not None and (same := together(X, y, weights)) is not None:
+            X, y, weights = same.data(X), same.labels(y), same.weights
+        labels = replace(self._check_labels(y, X.shape[0]), weights=weights)
         check_class_weight(self.class_weight, labels)
         seen = sp.csr_array(X)
         if self.fit_intercept:

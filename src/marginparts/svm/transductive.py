@@ -42,22 +42,32 @@ class _Transduction:
     alpha: NDArray[np.float64]
     guesses: NDArray[np.float64]
     share: float
+    counts: NDArray[np.float64] | None  # what labeled rows count, then unlabeled ones; None for 1
 
     @classmethod
     def begin(
-        cls, task: BinaryTask, n: int, cost: NDArray[np.float64], share: float | None
+        cls, task: BinaryTask, labels: Labels, cost: NDArray[np.float64], share: float | None
     ) -> _Transduction:
-        unlabeled = np.setdiff1d(np.arange(n), task.rows, assume_unique=True)
-        share = float(np.mean(task.signs > 0)) if share is None else share
+        rows = np.arange(len(labels.codes))
+        unlabeled = np.setdiff1d(rows, task.rows, assume_unique=True)
+        counts = None
+        if labels.weights is not None:
+            counts = labels.weights[np.concatenate([task.rows, unlabeled])]
+        if share is None:
+            own = None if counts is None else counts[: len(task.rows)]
+            share = float(np.average(task.signs > 0, weights=own))
         alpha = np.zeros(len(task.rows) + len(unlabeled))
-        return cls(task, unlabeled, cost, alpha, np.empty(0), share)
+        return cls(task, unlabeled, cost, alpha, np.empty(0), share, counts)
 
     def guess(self, values: NDArray[np.float64]) -> None:
         """Label the largest values +1, as many as the labeled samples suggest."""
-        u = len(values)
-        positives = int(np.clip(round(self.share * u), min(1, u), max(u - 1, 0)))
+        u, order = len(values), np.argsort(-values, kind="stable")
+        positives = round(self.share * u)
+        if self.counts is not None and u:
+            reached = np.cumsum(self.counts[len(self.task.rows) :][order])
+            positives = int(np.argmin(np.abs(np.append(0, reached) - self.share * reached[-1])))
         self.guesses = np.full(u, -1.0)
-        self.guesses[np.argsort(-values, kind="stable")[:positives]] = 1.0
+        self.guesses[order[: np.clip(positives, min(1, u), max(u - 1, 0))]] = 1.0
 
     def problem(self, level: float) -> DualProblem:
         """The SVM in which unlabeled samples have ``level`` times their final cost."""
@@ -67,12 +77,14 @@ class _Transduction:
         # Between the two customs: a sample costs as much as a labeled one (Joachims), or all
         # unlabeled samples together as much as all labeled ones (Sindhwani & Keerthi).
         u = len(self.unlabeled)
+        counts = np.ones(m + u) if self.counts is None else self.counts
+        sums = float(counts[:m].sum()), float(counts[m:].sum())
         # Both signs cost the same, whatever the classes' weights: so a switch lowers the loss.
-        cost = level * np.mean(self.cost) * min(1.0, np.sqrt(m / max(u, 1)))
+        cost = level * (np.sum(self.cost) / sums[0]) * min(1.0, np.sqrt(sums[0] / (sums[1] or 1)))
         return DualProblem(
             np.concatenate([self.task.rows, self.unlabeled]),
             np.concatenate([self.task.signs, self.guesses]),
-            np.concatenate([self.cost, np.full(u, cost)]),
+            np.concatenate([self.cost, counts[m:] * cost]),
             self.alpha,
         )
 
@@ -81,7 +93,13 @@ class _Transduction:
         self.alpha[: len(alpha)] = alpha
 
     def switch(self, values: NDArray[np.float64]) -> bool:
-        """Exchange guesses of pairs in which the positive has the smaller value; say if any."""
+        """Exchange guesses of pairs in which the positive has the smaller value; say if any.
+
+        Where samples count differently, those pairs whose exchange lowers the loss.
+        """
+        if self.counts is not None:
+            squares = (np.maximum(1 + side * values, 0) ** 2 for side in (1, -1))
+            values = self.counts[len(self.task.rows) :] * np.subtract(*squares)
         plus, minus = np.flatnonzero(self.guesses > 0), np.flatnonzero(self.guesses < 0)
         plus = plus[np.argsort(values[plus], kind="stable")]
         minus = minus[np.argsort(-values[minus], kind="stable")]
@@ -132,7 +150,7 @@ def transductive_weights(
     work = {
         t: _Transduction.begin(
             task,
-            X.shape[0],
+            labels,
             C * task_weights(task, labels, class_weight),
             None if shares is None else shares[t],
         )

@@ -258,6 +258,12 @@ _CLASSIFIER: Table = (
     Part("choice_", ("Choice",), own="h", optional=True),
 )
 
+_WEIGHED: Table = (
+    Value("weighting", "str", options=WEIGHTINGS),
+    Field("idf", ("d",), least=0, optional=True),
+    Field("feature_weight", ("d",), least=0, most=_HUGE, optional=True),
+)
+
 TABLES: dict[str, Table] = {
     "NMFAlpha": (*_PARTS, *_MARGINS),
     "NMFAlphaConsensus": (
@@ -335,13 +341,11 @@ TABLES: dict[str, Table] = {
     "TextPreparation": (
         Items("words", Value("words", "str"), "d", unique=True),
         Items("ngrams", Value("ngrams", "int", 1, 100), 2),
-        Value("weighting", "str", options=WEIGHTINGS),
-        Field("idf", ("d",), least=0, optional=True),
+        *_WEIGHED,
     ),
     "MatrixPreparation": (
         Items("names", Value("names", "str"), "d", optional=True),
-        Value("weighting", "str", options=WEIGHTINGS),
-        Field("idf", ("d",), least=0, optional=True),
+        *_WEIGHED,
     ),
     "Layout": (
         Value("kind", "str", options=("text", "matrix", "image")),

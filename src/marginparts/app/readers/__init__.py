@@ -5,6 +5,7 @@ samples, labels and what identifies the rows in batches. Its `Layout` is what a 
 remembers, so that a later file is read in the same way. What is wrong with a file is one sentence.
 """
 
+from marginparts.app.readers._feature_weights import read_feature_weights
 from marginparts.app.readers._labels import settle_minus_one, targets
 from marginparts.app.readers._seeds import SeedWords, read_seeds
 from marginparts.app.readers._source import FORMATS, open_source, read_all
@@ -19,6 +20,7 @@ __all__ = [
     "SeedWords",
     "open_source",
     "read_all",
+    "read_feature_weights",
     "read_seeds",
     "settle_minus_one",
     "targets",

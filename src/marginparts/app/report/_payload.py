@@ -136,6 +136,19 @@ def _looked_at(model: Model, view: TopicView | None) -> list[dict[str, Any]]:
     return parts
 
 
+def _weighed(model: Model) -> str:
+    """Say which columns have a weight of their own, the most unusual first."""
+    own = getattr(model.preparation, "feature_weight", None)  # which old files do not have
+    if own is None:
+        return ""
+    places = np.flatnonzero(own != 1)
+    with np.errstate(divide="ignore"):
+        places = places[np.argsort(-np.abs(np.log(own[places])), kind="stable")]
+    told = [f"{model.feature_names[k]} {own[k]:g}" for k in places[:_OWN]]
+    more = f" and {len(places) - _OWN} more" if len(places) > _OWN else ""
+    return ", ".join(told) + more
+
+
 def _settings(model: Model) -> list[tuple[str, str]]:
     """Return how a model was made: what was chosen, and what was asked for."""
     classifier, card = model.classifier, model.card
@@ -148,6 +161,7 @@ def _settings(model: Model) -> list[tuple[str, str]]:
         "C of the last SVM": f"{best.C:g}",
         "mapping updates": str(best.map_iter or "to the optimum"),
         "weighting of counts": model.preparation.weighting,
+        "weights of words": _weighed(model),
         "class weight": classifier.class_weight and str(classifier.class_weight),
         "chosen by": classifier.scoring,
         "seeds": words and f"{words} words for {len(classifier.seeds or {})} classes",

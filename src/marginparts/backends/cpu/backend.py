@@ -220,7 +220,7 @@ class NumbaBackend(Backend):
         if before is not None or den.ndim == 2:  # rare, and the violation needs the whole factor
             return super().shrunk(step, den, weight, l1, l2, before)
         n, dtype = len(step), step.dtype
-        weight = np.ones(n) if weight is None else weight
+        weight = np.empty(0) if weight is None else weight
         l2 = np.broadcast_to(np.asarray(l2, dtype), n)
         with kernels.threads(step.size):
             entries.shrink(step, den.astype(dtype), weight.astype(dtype), dtype.type(l1), l2)

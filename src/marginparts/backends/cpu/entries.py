@@ -19,10 +19,13 @@ def add_scaled(step, A, scale):  # type: ignore[no-untyped-def]
 
 @compiled(fastmath=IN_ORDER, parallel=True)
 def shrink(step, den, weight, l1, l2):  # type: ignore[no-untyped-def]
-    """Write t with ``l2 t**2 + (u + l1) t = u s`` over each s of a step, u = weight * den."""
-    half, least = step.dtype.type(0.5), step.dtype.type(1e-37)
+    """Write t with ``l2 t**2 + (u + l1) t = u s`` over each s of a step, u = weight * den.
+
+    An empty weight is one.
+    """
+    half, least, one = step.dtype.type(0.5), step.dtype.type(1e-37), step.dtype.type(1)
     for i in prange(len(step)):
-        w, square = weight[i], l2[i]
+        w, square = one if len(weight) == 0 else weight[i], l2[i]
         for k in range(step.shape[1]):
             u = w * den[k]
             a, b = u * step[i, k], half * (u + l1)
