@@ -110,7 +110,7 @@ def fit(
         model, heard = watched(asked, left_out, checkpoint, shown=not (quiet or as_json))
         save(model, path_out)
         changed = changed_mind(before, model)
-    inputs: list[str | Path] = [file, *(["--embeddings", embeddings] if embeddings else [])]
+    inputs = [str(file), *(["--embeddings", str(embeddings)] if embeddings else [])]
     tell(model, path_out, changed, inputs, as_json=as_json, quiet=quiet)
     _end(checkpoint, path_out, heard)
 
@@ -251,7 +251,7 @@ def watched(
 
 
 def tell(
-    model: Model, path: Path, changed: str | None, inputs: Sequence[str | Path] = ("FILE",), *,
+    model: Model, path: Path, changed: str | None, inputs: Sequence[str] = ("FILE",), *,
     as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Say what was fitted and how good it is, and whether it was chosen otherwise than before.
@@ -284,7 +284,7 @@ def tell(
         console.show(note, quiet=quiet)
     console.show(f"Written to {path}", quiet=quiet)
     if sys.stdout.isatty():
-        words = shlex.join(map(str, (path, *inputs)))
+        words = shlex.join([str(path), *inputs])
         console.show(f"Next: marginparts predict {words} --out labeled.csv", quiet=quiet)
         console.show(f"  or: marginparts topics {shlex.quote(str(path))}", quiet=quiet)
 
