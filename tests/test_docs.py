@@ -160,3 +160,28 @@ def test_commands_on_the_pages_are_understood(line):
         if hasattr(command, "resolve_command"):
             context = command.make_context(name, [], parent=context, resilient_parsing=True)
     command.make_context(name, args, parent=context)  # parses, and runs nothing
+
+
+def figures_of_the_race(page):
+    """The points above the best single rival, those above the SVM, and the cells, of a race."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    found = re.search(
+        r"\*\*NMF-alpha, log\*\*: \+(\S+ ± \S+) points against.*? \+(\S+ ± \S+) against the linear "
+        r"SVM.*? in (\d+ of \d+) cells",
+        text,
+    )
+    assert found, page
+    return found.groups()
+
+
+def test_pages_that_tell_of_the_race_have_its_figures():
+    above, svm, cells = figures_of_the_race("few-labels.md")
+    others, _, other_cells = figures_of_the_race("few-labels-others.md")
+    chooser = (ROOT / "docs" / "which-method.md").read_text(encoding="utf-8")
+    assert f"{above} points above the best single rival in the race, {others} on" in chooser
+    assert f"in {cells} and {other_cells} cells" in chooser
+    assert f"| NMF-alpha | +{svm} |" in chooser
+    front = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert f"{above} points above the best single rival, and on twelve others {others}" in front
+    readme = squeeze((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert f"{svm.split()[0]} points above a linear SVM and {above.split()[0]} above" in readme

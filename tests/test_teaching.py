@@ -73,7 +73,9 @@ def test_teachers_see_the_same_whether_rows_were_weighted_or_not(texts):
 
 
 def test_naive_bayes_does_not_see_what_stands_beside_words(texts):
-    X, y = texts[0][:200], texts[1][:200]
+    # not the first: these are of one class in some versions of the libraries
+    some = np.random.default_rng(0).permutation(len(texts[1]))[:200]
+    X, y = texts[0][some], texts[1][some]
     words = views_of(X, usual_weights(X), 0, neighbors=False)
     vectors = np.random.default_rng(0).standard_normal((200, 6))
     both = joint_views(words, views_of(vectors, None, 0, neighbors=False), 0)

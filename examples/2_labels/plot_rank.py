@@ -18,7 +18,7 @@ from marginparts.datasets import load_digits_49
 
 rng = np.random.default_rng(0)
 counts = rng.poisson(rng.gamma(0.3, 4.0, (200, 6)) @ rng.gamma(0.3, 1.0, (6, 120)))
-found = how_many_parts(counts, range(2, 11), folds=2, max_iter=100, random_state=0)
+found = how_many_parts(counts, range(2, 9), folds=2, max_iter=60, random_state=0)
 print("the best number of parts:", found.best)
 figure = plot_ranks(found)
 
@@ -27,7 +27,7 @@ figure = plot_ranks(found)
 # until it does not. ``best`` is the smallest number within one standard error of the best.
 
 digits = load_digits_49()
-found = how_many_parts(digits.data, [2, 4, 8, 12, 16, 32], folds=2, max_iter=100, random_state=0)
+found = how_many_parts(digits.data, [2, 4, 8, 12, 16], folds=2, max_iter=60, random_state=0)
 print("fours and nines:", found.best)
 figure = plot_ranks(found)
 

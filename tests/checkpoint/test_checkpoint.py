@@ -129,9 +129,14 @@ def test_a_fit_on_a_gpu_goes_on_to_the_same_bits(name, kind, path, crash_after):
 
 
 def test_a_rise_that_was_taken_back_is_remembered(path, crash_after):
-    options = {"S": S, "lam": 1.0, "solver": "cd", "max_iter": 90, "tol": 0, "random_state": 0}
-    whole = nmf_alpha(SPARSE, 6, **options)
-    rises = sorted({*range(91)} - {check.iteration for check in whole.history})
+    # where a step is taken back depends on the last bits, and so on the versions of libraries
+    for seed in range(20):
+        options = {"S": S, "lam": 1.0, "solver": "cd", "max_iter": 90, "tol": 0}
+        options["random_state"] = seed
+        whole = nmf_alpha(SPARSE, 6, **options)
+        rises = sorted({*range(91)} - {check.iteration for check in whole.history})
+        if rises:
+            break
     assert rises, "no step was taken back; the test needs other data"
     for count in (rises[0] - 1, 1, 1, 1):  # before it, right after it, and among the plain steps
         crash_after(count)

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,11 +18,15 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from rich.console import Console
+from rich.progress import TextColumn
 from typer.testing import CliRunner
 
 import marginparts
 from marginparts.app.replacement import changed_mind
 from marginparts.cli import app
+from marginparts.commands._console import bars
+from marginparts.commands.fit import tell
 from marginparts.files.atomic import FileProblemError
 
 RNG = np.random.default_rng(0)
@@ -668,8 +674,35 @@ def test_samples_without_a_known_word_have_no_label(fitted, tmp_path):
     file.write_text('body\napple plum\n""\nunheard of\n')
     out = tmp_path / "p.csv"
     said = run("predict", model, file, "--out", out).stdout
-    assert "2 of them hold nothing" in said
+    assert "2 of them hold nothing that the model knows, and have no label." in said
     assert [row["predicted"] for row in read_csv(out)] == ["fruit", "", ""]
+    file.write_text('body\napple plum\n""\n')
+    said = run("predict", model, file, "--out", out).stdout
+    assert "1 of them holds nothing that the model knows, and has no label." in said
+
+
+def test_a_terminal_is_told_the_next_command(fitted, capsys, monkeypatch):
+    _, path = fitted
+    model = marginparts.load(path)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    tell(model, Path("my.model"), None, ["my mail.csv"], as_json=False, quiet=False)
+    said = capsys.readouterr().out
+    assert "Next: marginparts predict my.model 'my mail.csv' --out labeled.csv\n" in said
+
+
+@pytest.mark.parametrize("total", [None, 100])
+def test_the_time_is_seen_beside_the_longest_stage(monkeypatch, total):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = bars(TextColumn("{task.fields[loss]}"))
+    shown.add_task("5 of 5: comparing with transductive SVM on the inputs", total=total, loss="")
+    screen = Console(file=io.StringIO(), width=80)
+    screen.print(shown.make_tasks_table(shown.tasks))
+    said = screen.file.getvalue()
+    assert said.count("\n") == 1
+    assert "transductive SVM on the inputs" in said
+    assert " 0:00:00" in said
+    assert ("%" in said) is (total is not None)
 
 
 def test_predictions_as_json_lines_on_the_screen(fitted):

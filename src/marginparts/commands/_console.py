@@ -17,10 +17,11 @@ import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 from rich.progress import TimeRemainingColumn as TimeLeft
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 from marginparts.files.atomic import FileProblemError
 
@@ -186,6 +187,18 @@ def watched(source: SampleSource, shown: Bars, doing: str) -> Iterator[Batch]:
         shown.advance(task, len(batch.labels))
 
 
+class _Share(TextColumn):
+    """How much is done, and nothing where nobody knows how much there is."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if task.total else Text("")
+
+
+def _as_wide(least: int) -> Column:
+    """Return a column of so many letters at least: on narrow screens the bar gives way."""
+    return Column(no_wrap=True, min_width=least)
+
+
 class _Bars(Bars):
     """Bars that leave no trace when they are off; rich before 14.3 ends them with an empty line."""
 
@@ -201,8 +214,9 @@ def bars(*more: ProgressColumn, quiet: bool = False, memory: float = 30.0) -> Ba
     """
     console = Console(stderr=True)
     return _Bars(
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
-        *more, TimeElapsedColumn(), TimeLeft(compact=True),
+        TextColumn("{task.description}", table_column=_as_wide(1)), BarColumn(),
+        _Share("{task.percentage:>3.0f}%", table_column=_as_wide(4)),
+        *more, TimeElapsedColumn(_as_wide(7)), TimeLeft(compact=True, table_column=_as_wide(5)),
         console=console, transient=True, speed_estimate_period=memory,
         disable=quiet or not console.is_terminal,  # bars in a log are noise
     )  # fmt: skip

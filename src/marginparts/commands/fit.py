@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -112,7 +113,8 @@ def fit(
         model, heard = watched(asked, left_out, checkpoint, shown=not (quiet or as_json))
         save(model, path_out)
         changed = changed_mind(before, model)
-    tell(model, path_out, changed, as_json=as_json, quiet=quiet)
+    inputs = [str(file), *(["--embeddings", str(embeddings)] if embeddings else [])]
+    tell(model, path_out, changed, inputs, as_json=as_json, quiet=quiet)
     _end(checkpoint, path_out, heard)
 
 
@@ -251,8 +253,14 @@ def watched(
     return model, interruption.heard
 
 
-def tell(model: Model, path: Path, changed: str | None, *, as_json: bool, quiet: bool) -> None:
-    """Say what was fitted and how good it is, and whether it was chosen otherwise than before."""
+def tell(
+    model: Model, path: Path, changed: str | None, inputs: Sequence[str] = ("FILE",), *,
+    as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Say what was fitted and how good it is, and whether it was chosen otherwise than before.
+
+    ``inputs`` are what `predict` is to be given for the samples of this fit.
+    """
     from marginparts.app.report import headline_sentence
 
     card = model.card
@@ -279,7 +287,9 @@ def tell(model: Model, path: Path, changed: str | None, *, as_json: bool, quiet:
         console.show(note, quiet=quiet)
     console.show(f"Written to {path}", quiet=quiet)
     if sys.stdout.isatty():
-        console.show(f"Next: marginparts topics {path}, or marginparts report {path}", quiet=quiet)
+        words = shlex.join([str(path), *inputs])
+        console.show(f"Next: marginparts predict {words} --out labeled.csv", quiet=quiet)
+        console.show(f"  or: marginparts topics {shlex.quote(str(path))}", quiet=quiet)
 
 
 def notes(model: Model) -> list[str]:

@@ -179,7 +179,9 @@ def _tell(
         return
     show(f"{n} samples, written to {out}", quiet=quiet)
     if empty:
-        show(f"{empty} of them hold nothing that the model knows, and have no label.", quiet=quiet)
+        hold, have = ("holds", "has") if empty == 1 else ("hold", "have")
+        said = f"{empty} of them {hold} nothing that the model knows, and {have} no label."
+        show(said, quiet=quiet)
     if fitted.classifier.calibration_ is None:
         show("There are no probabilities: the model had too few labels for them.", quiet=quiet)
     for sentence in _worth(fitted, agreement if new else None):

@@ -114,7 +114,8 @@ class _InTerminal:
     def end(self, *, done: bool) -> None:
         if done:
             self._fill()
-        self.bars.stop()
+        if not self.bars.disable:  # rich before 14.3 ends bars that are off with an empty line
+            self.bars.stop()
 
 
 class _InNotebook:

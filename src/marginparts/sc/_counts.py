@@ -19,6 +19,9 @@ from marginparts._types import Array, Data
 from marginparts.rows.disk import RowBlocks, open_rows
 from marginparts.validation import is_dask
 
+#: Rows whose factors are spread over their entries at a time.
+_ROWS = 4096
+
 
 class Wanted(NamedTuple):
     """Which matrix of an AnnData object is meant, which of its genes, and how it is prepared."""
@@ -48,14 +51,24 @@ class _Prepared:
     def __call__(self, X: Any, rows: slice = slice(None)) -> Any:
         """Return some rows (m, k) in float32; ``rows`` says which of all they are."""
         X = X if self.genes is None else X[:, self.genes]
-        X = X.astype(np.float32)
-        if self.factors is None:
-            return X
-        factors = self.factors[rows].astype(np.float32)
         if not sp.issparse(X):
-            return np.log1p(X / factors[:, None])
-        X.data = np.log1p(X.data / np.repeat(factors, np.diff(X.indptr)))
-        return X
+            X = X.astype(np.float32)
+            if self.factors is not None:
+                X /= self.factors[rows].astype(np.float32)[:, None]
+                np.log1p(X, out=X)
+            return X
+        values = X.data.astype(np.float32)
+        if self.factors is not None:
+            _divide(values, X.indptr, self.factors[rows].astype(np.float32))
+            np.log1p(values, out=values)
+        return sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
+
+
+def _divide(values: Array, indptr: NDArray[Any], factors: Array) -> None:
+    """Divide the entries of each row by its factor, some rows at a time: a block is large."""
+    for first in range(0, len(factors), _ROWS):
+        ends = indptr[first : first + _ROWS + 1]
+        values[ends[0] : ends[-1]] /= np.repeat(factors[first : first + _ROWS], np.diff(ends))
 
 
 def cells_of(adata: Any, wanted: Wanted) -> Cells:

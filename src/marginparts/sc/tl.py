@@ -69,8 +69,8 @@ def nmf_alpha(
         Return a copy with the results in the place of writing into ``adata``.
     **options
         Further parameters of `NMFAlphaClassifier`, such as ``class_weight="balanced"`` or
-        ``callback=``; and ``memory_limit``, what the process may take with a backed object
-        (``"2GB"``).
+        ``callback=``; and ``memory_limit``, about what the process may take with a backed object
+        (``"2GB"``; up to one and a half times as much was measured).
 
     Returns
     -------

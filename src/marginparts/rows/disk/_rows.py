@@ -36,6 +36,9 @@ from marginparts.validation import as_nonnegative, check_count
 #: What is read at a time where nothing is kept of it.
 _A_FEW = Bounds(1 << 20, 1 << 14, 1 << 26)
 
+#: Bytes of a block that is read once: larger ones are not quicker.
+_A_PASS = 32 << 20
+
 _CSR = ("data.npy", "indices.npy", "indptr.npy")
 
 
@@ -98,7 +101,8 @@ class RowBlocks(Elsewhere):
                     f"{shown(plan.block_bytes)} for a row; raise it."
                 )
             check_entries(X, path, range(place, place + X.shape[0]))
-            yield as_nonnegative(X, "a fit")
+            X = [as_nonnegative(X, "a fit")]
+            yield X.pop()  # not kept here while it is used, and the next is read
 
     def as_stored(self) -> Iterator[Any]:
         """Yield all rows in order as they are in the files, some megabytes at a time, checked."""
@@ -116,8 +120,11 @@ class RowBlocks(Elsewhere):
             first = 0
             for X, path, place in self.source.chunks(most):
                 check_entries(X, path, range(place, place + X.shape[0]))
-                yield Chunk(function(X, slice(first, first + X.shape[0])), path, place)
-                first += X.shape[0]
+                rows = slice(first, first + X.shape[0])
+                first = rows.stop
+                made = [Chunk(function(X, rows), path, place)]
+                del X  # what was read, and what is made of it, are not kept while it is used
+                yield made.pop()
 
         source = replace(
             self.source, shape=(self.shape[0], n_columns), dtype=np.dtype(np.float32), chunks=chunks
@@ -241,12 +248,17 @@ def mapped_by_blocks(
     It makes ``r`` columns on the way, which count for the memory limit. With an ``.npy`` file for
     ``out`` the result is never in memory as a whole, and a memory map of that file is returned.
     """
-    blocks = X.blocks(X.plan(r, solver="mu")) if isinstance(X, RowBlocks) else (X,)
-    found = map(function, blocks)
+    found = map(function, _pieces(X, r) if isinstance(X, RowBlocks) else (X,))
     if out is None:
         return _gathered(found, X.shape[0])
     _write(found, X.shape[0], Path(out))
     return np.load(out, mmap_mode="r")
+
+
+def _pieces(X: RowBlocks, r: int) -> Iterator[Data]:
+    """Yield all rows in blocks that are no larger than serves one pass over them."""
+    plan = X.plan(r, solver="mu")
+    return X.blocks(plan._replace(block_bytes=min(plan.block_bytes, _A_PASS)))
 
 
 def _gathered(found: Iterator[Array], n: int) -> Array:

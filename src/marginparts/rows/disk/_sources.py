@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
-from marginparts._types import Data
+from marginparts._types import Array, Data
 from marginparts.files.arrays import npy_header, read_npz
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import listed
@@ -150,19 +150,27 @@ def csr_source(
     def chunks(most: Bounds) -> Iterator[Chunk]:
         with arrays() if arrays else nullcontext((data, indices)) as (values, columns):
             for first, last in row_spans(indptr, most):
-                lo, hi = int(indptr[first]), int(indptr[last])
-                found = np.asarray(columns[lo:hi])
-                if len(found) and not 0 <= found.min() <= found.max() < d:
-                    raise FileProblemError(
-                        f"{path}, rows {first + 1} to {last}: a column index is not in 0 to "
-                        f"{d - 1}; write the file again, with its shape."
-                    )
-                csr = np.asarray(values[lo:hi]), found, indptr[first : last + 1] - lo
-                # SciPy takes indices of 32 bits where they suffice
-                yield Chunk(sp.csr_array(csr, shape=(last - first, d)), path, first + 1)
+                # no name here holds what is read: it would be kept beside what is made of it
+                part = slice(int(indptr[first]), int(indptr[last]))
+                pointers = indptr[first : last + 1] - indptr[first]
+                yield _csr_chunk(path, first, np.asarray(values[part]), columns[part], pointers, d)
 
     largest = int(np.diff(indptr).max(initial=0))
     return Source((n, d), float_type(data.dtype), int(indptr[-1]), True, largest, chunks)
+
+
+def _csr_chunk(
+    path: Path, first: int, values: Array, columns: Any, pointers: NDArray[Any], d: int
+) -> Chunk:
+    """Return some rows of a CSR matrix, the first of which is given, with their columns checked."""
+    columns, n = np.asarray(columns), len(pointers) - 1
+    if len(columns) and not 0 <= columns.min() <= columns.max() < d:
+        raise FileProblemError(
+            f"{path}, rows {first + 1} to {first + n}: a column index is not in 0 to {d - 1}; "
+            "write the file again, with its shape."
+        )
+    # SciPy takes indices of 32 bits where they suffice
+    return Chunk(sp.csr_array((values, columns, pointers), shape=(n, d)), path, first + 1)
 
 
 def dense_source(

@@ -49,6 +49,8 @@ class StoredRows(OutOfCore, BlockSource):
                     by_rows(X.data, X.indices, X.indptr)
                     XT = X.T.tocsr()
                     by_columns(XT.data, XT.indices, XT.indptr)
+                    del XT
+                del X  # it would be kept while the next is read
         self._note(told)
         self.shape = (self.bounds[-1], self.shape[1])
         logger.info(
