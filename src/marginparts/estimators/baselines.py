@@ -96,6 +96,7 @@ class _SquaredLossParts(PartsTransformer):
         MapSpec(self.map_iter, self.output)
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
+        check_squares(X, type(self).__name__)
         r = check_rank(self.n_components, X.shape)
         check_init(self.init, X, r)
         counted = Counted.of(X, y, sample_weight, type(self).__name__)
@@ -104,7 +105,8 @@ class _SquaredLossParts(PartsTransformer):
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         roots = None if weights is None else np.sqrt(weights)
-        check_squares(X if roots is None else rows_times(X, roots), type(self).__name__)
+        if roots is not None:
+            check_squares(rows_times(X, roots), type(self).__name__)
         self._scale = extreme_scale(X)
         if self._scale != 1:
             X = scaled(X, self._scale)
