@@ -101,7 +101,8 @@ class _SquaredLossParts(PartsTransformer):
         check_init(self.init, X, r)
         counted = Counted.of(X, y, sample_weight, type(self).__name__)
         run, (X, y, weights, _) = counted.run(run), counted
-        same = together(X, y, weights) if isinstance(run.init, str) else None
+        repeats = counted.may_repeat and isinstance(run.init, str)
+        same = together(X, y, weights) if repeats else None
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         roots = None if weights is None else np.sqrt(weights)

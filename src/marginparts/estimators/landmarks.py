@@ -121,7 +121,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         counted = Counted.of(self._rows(X, reset=True), None, sample_weight, None)
         rows: Any = counted.X
         weights = counted.weights
-        if (same := together(rows, None, weights)) is not None:
+        if counted.may_repeat and (same := together(rows, None, weights)) is not None:
             rows, weights = same.data(rows), same.weights
         some = np.random.default_rng(seed).permutation(rows.shape[0])[:_ENOUGH]
         with warnings.catch_warnings(), thread_pools().limit(limits=1, user_api="openmp"):

@@ -95,8 +95,10 @@ class TransductiveSVM(PartlyLabeledClassifier):
         C, tol = check_cost(self.C, "C"), check_positive(self.tol, "tol")
         X = validated(self, X, reset=True)
         check_squares(X, type(self).__name__)
-        X, y, weights, _ = Counted.of(X, y, sample_weight, None)
-        if y is not None and (same := together(X, y, weights)) is not None:
+        counted = Counted.of(X, y, sample_weight, None)
+        X, y, weights, _ = counted
+        same = together(X, y, weights) if y is not None and counted.may_repeat else None
+        if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
         labels = replace(self._check_labels(y, X.shape[0]), weights=weights)
         check_class_weight(self.class_weight, labels)
