@@ -53,9 +53,9 @@ class Known(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What `Backend.set_apart` is asked: charges of rows (d,), and what holds sums of columns."""
+    """What `Backend.half_step_apart` is asked: charges of rows, and what holds sums of columns."""
 
-    rows: Array
+    rows: Array  # (d,)
     mass: float
     l1: float
     l2: Any  # a number, or (d,)
@@ -194,29 +194,41 @@ class Backend(ABC):
         numerator = safe_ratio(a, before)
         return gauged(step, *violation_of(before, numerator, u + l1 + l2 * before))
 
-    def set_apart(
-        self, step: Array, before: Array, den: Array, asked: Shared, gauge: bool = False
-    ) -> Step:
-        """Turn a step s of the factor ``before`` into one that is charged, in its place.
+    def half_step_apart(
+        self, X: Matrix, A: Array, B: Array, den: Array, *, asked: Shared, also: Also | None = None,
+        plus: Plus | None = None, out: Array | None = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
+        """`half_step` with a charge for shared features. For backends that `can_shrink`.
 
-        Of an entry v with ``g = den s / v + mass / (its column's sum)``, ``u = den + l1`` and
-        ``q = l2 v + rows (its row's sum - v)`` it is t with ``q / v t**2 + u t = g v``.
+        Of an entry v with the numerator G and ``g = G + mass / (its column's sum)``,
+        ``u = den + l1`` and ``q = l2 v + rows (its row's sum - v)`` it returns t with
+        ``q / v t**2 + u t = g v``.
         """
-        g = safe_ratio(den * step, before) + asked.mass * inverse_or_zero(
-            column_sums(before), np.float64
-        )
-        rest = before.sum(axis=1, keepdims=True) - before
-        q = np.reshape(asked.l2, (-1, 1)) * before + asked.rows[:, None] * rest
+        g = self.numerator(X, A, B, also, plus)
+        g = g + asked.mass * inverse_or_zero(column_sums(A), np.float64)
+        rest = A.sum(axis=1, keepdims=True) - A
+        q = np.reshape(asked.l2, (-1, 1)) * A + asked.rows[:, None] * rest
         half = (den + asked.l1) / 2
-        step[...] = safe_ratio(before * g, half + np.sqrt(half**2 + q * g))
-        if not gauge:
-            return Step(step)
-        return gauged(step, *violation_of(before, g, den + asked.l1 + q))
+        new = safe_ratio(A * g, half + np.sqrt(half**2 + q * g)).astype(A.dtype, copy=False)
+        return gauged(new, *violation_of(A, g, den + asked.l1 + q)) if gauge else Step(new)
 
     def half_squares(self, A: Array, l2: Any) -> float:
         """Return ``sum_i l2_i / 2 * sum_k A_ik**2``."""
         squares = np.einsum("ik,ik->i", A, A, dtype=np.float64)
         return float(np.sum(l2 * squares)) / 2
+
+    def overlap(self, A: Array, rows: Array) -> float:
+        """Return ``sum_i rows_i sum_{k<l} A_ik A_il``."""
+        A = A.astype(np.float64)
+        return float(rows @ (A.sum(axis=1) ** 2 - np.einsum("ik,ik->i", A, A)) / 2)
+
+    def entry_divergence(self, X: Array, A: Array, scale: Array) -> float:
+        """Return the I-divergence of an array X from ``A * scale``, of the same shape."""
+        seen, fit = X > 0, A.astype(np.float64) * scale
+        if not fit[seen].all():
+            return float("inf")
+        more = fit[seen] / X[seen] - 1  # next to nothing where one is the other
+        return float(np.sum(X[seen] * (more - np.log1p(more))) + fit[~seen].sum())
 
     def added(self, step: Array, A: Array, den: Array) -> Any:
         """Add ``A / den``, with 0 / 0 = 0, to a step in its place."""

@@ -49,14 +49,6 @@ class Prior(NamedTuple):
     A: Array  # (d, r)
     B: Array  # (r,)
 
-    def divergence(self, V: Array) -> float:
-        """Return ``D(A, V diag(B))``."""
-        seen, fit = self.A > 0, V.astype(np.float64) * self.B
-        if not fit[seen].all():
-            return float("inf")
-        more = fit[seen] / self.A[seen] - 1  # next to nothing where parts are what the prior says
-        return float(np.sum(self.A[seen] * (more - np.log1p(more))) + fit[~seen].sum())
-
 
 class Apart(NamedTuple):
     """A charge for features that parts share, with their sums held near one.
@@ -69,14 +61,16 @@ class Apart(NamedTuple):
     mass: float
     scale: float
 
-    def charge(self, V: Array) -> float:
+    def asked_with(self, penalty: Penalty) -> Shared:
+        """Return what the step of V is asked, its penalty included."""
+        return Shared(self.rows, self.mass, self.scale + penalty.l1, penalty.l2)
+
+    def charge(self, backend: Backend, V: Array) -> float:
         """Return what this adds to the loss."""
-        V = V.astype(np.float64)
-        sums, shared = V.sum(axis=1), np.einsum("jk,jk->j", V, V)
-        fits = self.scale * V.sum(axis=0)
+        fits = self.scale * backend.column_sums(V)
         fits = fits[fits > 0]
         held = np.sum(fits - self.mass * (1 + np.log(fits / self.mass)))
-        return float(self.rows @ (sums**2 - shared) / 2 + held)
+        return backend.overlap(V, self.rows) + float(held)
 
 
 class Steering(NamedTuple):
@@ -97,9 +91,10 @@ class Steering(NamedTuple):
         """Return what the penalties and the prior add to the loss."""
         loss = 0.0
         if self.prior is not None:
-            loss += self.prior.divergence(backend.release(V, len(self.prior.B)))
+            parts = backend.release(V, len(self.prior.B))
+            loss += backend.entry_divergence(self.prior.A, parts, self.prior.B)
         if self.apart is not None:
-            loss += self.apart.charge(V)
+            loss += self.apart.charge(backend, V)
         for factor, penalty in ((V, self.V), (H, self.H)):
             if penalty.l1:
                 loss += penalty.l1 * float(backend.column_sums(factor).sum())
@@ -171,7 +166,6 @@ class NMFAlphaProblem(Problem):
     steering: Steering = STRAIGHT
     kept: Any = None  # (d, k), the columns of V that are fixed
     pull: Pull | None = None  # the prior of V, prepared
-    _spare: Array | None = field(default=None, repr=False)  # memory for a V, of no value
     _row_weights: dict[float, Array] = field(default_factory=dict, repr=False)
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
@@ -228,8 +222,9 @@ class NMFAlphaProblem(Problem):
         plain = step is None and not gauge
         step = step or self.backend.half_step
         penalty = self.steering.V if block == "V" else self.steering.H
-        if block == "V" and self.steering.apart is not None:
-            step = partial(self._set_apart, self.steering.apart, penalty, step)
+        if block == "V" and self.steering.apart is not None:  # never with sweeps or gaps
+            asked = self.steering.apart.asked_with(penalty)
+            step = partial(self.backend.half_step_apart, asked=asked)
             plain = False
         elif not penalty.is_none:
             step = partial(_penalized, self.backend, penalty, step)
@@ -240,19 +235,6 @@ class NMFAlphaProblem(Problem):
         if block == "V" and self.steering.fixed:
             found.factor[:, : self.steering.fixed] = self.kept
         return found
-
-    def _set_apart(
-        self, apart: Apart, penalty: Penalty, step: Callable[..., Step], X: Matrix, A: Array,
-        B: Array, den: Array, *, out: Array | None = None, gauge: bool = False, **others: Any,
-    ) -> Step:  # fmt: skip
-        """Return the step of V with a charge for shared features, and with its penalty.
-
-        A must still be there after the step without them, so that is written elsewhere.
-        """
-        new = step(X, A, B, den, out=self._spare, **others).factor
-        self._spare = out
-        asked = Shared(apart.rows, apart.mass, apart.scale + penalty.l1, penalty.l2)
-        return self.backend.set_apart(new, A, den, asked, gauge)
 
     def _updated(self, state: State, block: str, step: Callable[..., Step]) -> Step:
         X, V, H, sums = self.X, state["V"], state["H"], self.backend.column_sums

@@ -160,6 +160,12 @@ class Emit:
     def smaller(self, a: Value, b: Value) -> Value:
         return self.builder.select(self.builder.fcmp_ordered("<", a, b), a, b)
 
+    def sqrt(self, line: Value) -> Value:
+        kind = ir.FunctionType(self.line, [self.line])
+        name = f"llvm.sqrt.{self.suffix}"
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, [line])
+
     def total(self, line: Value) -> Value:
         """Sum of the numbers of one line."""
         kind = ir.FunctionType(self.number, [self.number, self.line])

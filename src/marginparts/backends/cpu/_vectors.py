@@ -168,6 +168,33 @@ def write_step(
         emit.store(emit.mul(step, scale), line)
 
 
+@vector()
+def write_apart(
+    emit: Emit, lines: int, sums: Value, A: Stored, i: Value, half: Stored, w: Value, square: Value,
+    out: Stored,
+) -> None:  # fmt: skip
+    """Set each entry of ``out[i]`` to ``v g / (half + sqrt(half**2 + q g))``, v that of ``A[i]``.
+
+    ``g`` are the sums, ``half`` is (1, r) and ``q`` is ``square v + w (sum of A[i] - v)``.
+    """
+    builder, zero = emit.builder, ir.Constant(I64, 0)
+    v = [emit.load(line) for line in emit.row(A, i, lines)]
+    total = emit.splat(emit.total(reduce(emit.add, v)))
+    w, square = emit.splat(w), emit.splat(square)
+    held = zip(
+        v,
+        emit.held(sums, lines),
+        emit.row(half, zero, lines),
+        emit.row(out, i, lines),
+        strict=True,
+    )
+    for v_k, sums_k, half_k, line in held:
+        g, b = emit.load(sums_k), emit.load(half_k)
+        q = emit.add(emit.mul(square, v_k), emit.mul(w, builder.fsub(total, v_k)))
+        below = emit.add(b, emit.sqrt(emit.add(emit.mul(b, b), emit.mul(q, g))))
+        emit.store(builder.fdiv(emit.mul(v_k, g), emit.larger(below, emit.constant(1e-37))), line)
+
+
 @vector(pair)
 def violation(
     emit: Emit, lines: int, sums: Value, A: Stored, i: Value, den: Stored, w: Value

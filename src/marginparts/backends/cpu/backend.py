@@ -144,7 +144,22 @@ class NumbaBackend(Backend):
         """Return ``A * (ratio_matmul(X, A, B) + also + plus) / (weight[:, None] * den)``."""
         if not isinstance(X, SparseMatrix):
             return self.finish(A, self.numerator(X, A, B, also, plus), den, out, gauge, weight)
-        args = _SparsePass(A, B, den, weight, also, plus, out)
+        return self._sparse_step(X, _SparsePass(A, B, den, weight, also, plus, out), gauge)
+
+    def half_step_apart(
+        self, X: Matrix, A: Array, B: Array, den: Array, *, asked: Shared, also: Also | None = None,
+        plus: Plus | None = None, out: Array | None = None, gauge: bool = False,
+    ) -> Step:  # fmt: skip
+        """`half_step` with a charge for shared features."""
+        if not isinstance(X, SparseMatrix):
+            return super().half_step_apart(
+                X, A, B, den, asked=asked, also=also, plus=plus, gauge=gauge
+            )
+        args = _SparsePass(A, B, den, None, also, plus, out)
+        args.set_apart(asked, den, self.column_sums(A))
+        return self._sparse_step(X, args, gauge)
+
+    def _sparse_step(self, X: SparseMatrix, args: _SparsePass, gauge: bool) -> Step:
         B, begun = args.B, args.B[:0]
         pieces = X.pieces(B)
         if pieces:  # all but the last are added up beforehand
@@ -157,7 +172,7 @@ class NumbaBackend(Backend):
         with kernels.threads(X.nnz * args.A.shape[1], X.tasks):
             kernels.half_step(
                 args.lines, X.tasks, *X.arrays, args.A, B, args.den, args.inverse, args.weight,
-                args.also, args.plus, args.floor, args.out, gauges, begun,
+                args.also, args.plus, args.floor, args.out, gauges, begun, args.apart,
             )  # fmt: skip
         return args.step(gauges)
 
@@ -217,30 +232,28 @@ class NumbaBackend(Backend):
         before: Array | None = None,
     ) -> Step:  # fmt: skip
         """Turn a step s of a factor into t with ``l2 t**2 + (u + l1) t = u s``, in its place."""
-        if before is not None or den.ndim == 2:  # rare, and the violation needs the whole factor
+        if den.ndim == 2:  # that of data with gaps
             return super().shrunk(step, den, weight, l1, l2, before)
         n, dtype = len(step), step.dtype
+        gauge = np.zeros((0 if before is None else n, 2))
         weight = np.empty(0) if weight is None else weight
         l2 = np.broadcast_to(np.asarray(l2, dtype), n)
         with kernels.threads(step.size):
-            entries.shrink(step, den.astype(dtype), weight.astype(dtype), dtype.type(l1), l2)
-        return Step(step)
-
-    def set_apart(
-        self, step: Array, before: Array, den: Array, asked: Shared, gauge: bool = False
-    ) -> Step:
-        """Turn a step into one that is charged for shared features, in its place."""
-        if gauge:  # rare, and the violation needs the whole factor
-            return super().set_apart(step, before, den, asked, gauge)
-        dtype, n = step.dtype, len(step)
-        mass = asked.mass * inverse_or_zero(self.column_sums(before), np.float64)
-        l2 = np.broadcast_to(np.asarray(asked.l2, dtype), n)
-        with kernels.threads(step.size):
-            entries.set_apart(
-                step, before, den.astype(dtype), mass.astype(dtype), asked.rows.astype(dtype),
-                dtype.type(asked.l1), l2,
+            entries.shrink(
+                step, den.astype(dtype), weight.astype(dtype), dtype.type(l1), l2,
+                step if before is None else before, gauge,
             )  # fmt: skip
-        return Step(step)
+        return Step(step) if before is None else gauged(step, *gauge.sum(axis=0))
+
+    def overlap(self, A: Array, rows: Array) -> float:
+        """Return ``sum_i rows_i sum_{k<l} A_ik A_il``."""
+        with kernels.threads(A.size):
+            return float(rows @ entries.overlaps(A))
+
+    def entry_divergence(self, X: Array, A: Array, scale: Array) -> float:
+        """Return the I-divergence of an array X from ``A * scale``, of the same shape."""
+        with kernels.threads(A.size):
+            return float(entries.entry_divergences(X, A, scale).sum())
 
     def added(self, step: Array, A: Array, den: Array) -> Array:
         """Add ``A / den`` to a step in its place."""
@@ -293,6 +306,15 @@ class _SparsePass:
             out = whole_lines(self.A.shape, A.dtype)
         self.out = out
         self.lines, self.floor = lines_of(self.A), _floor(self.A)
+        self.apart = self.weight[:0], self.weight[:0], self.den, self.den
+
+    def set_apart(self, asked: Shared, den: Array, sums: Array) -> None:
+        """Make it a pass with a charge for shared features; ``sums`` are those of A's columns."""
+        dtype, mass, half = self.A.dtype, np.zeros_like(self.den), np.zeros_like(self.den)
+        mass[0, : self.rank] = asked.mass * inverse_or_zero(sums, np.float64)
+        half[0, : self.rank] = (den + asked.l1) / 2
+        squares = np.broadcast_to(np.asarray(asked.l2, dtype), len(self.A))
+        self.apart = asked.rows.astype(dtype), np.ascontiguousarray(squares), mass, half
 
     def step(self, gauges: Array) -> Step:
         """Return what the pass wrote; ``gauges`` are mass and violation of each task, or none."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import get_num_threads, parallel_chunksize, prange, set_num_threads
 
-from marginparts._compiled import IN_ORDER, compiled
+from marginparts._compiled import FAST_SUMS, IN_ORDER, compiled
 from marginparts._types import Array
 from marginparts.backends.cpu import _vectors as vec
 
@@ -170,10 +170,20 @@ def ratio_matmul(lines, tasks, indptr, indices, data, A, B, floor, out, add):  #
         vec.restore_mode(mode)
 
 
+@compiled(fastmath=FAST_SUMS)
+def charged_denominators(A, i, half, w, square, own):  # type: ignore[no-untyped-def]
+    """Write to ``own`` (1, r) what a row has for denominators with a charge for shared features."""
+    two, total = A.dtype.type(2), A.dtype.type(0)
+    for k in range(A.shape[1]):
+        total += A[i, k]
+    for k in range(A.shape[1]):
+        own[0, k] = two * half[0, k] + square * A[i, k] + w * (total - A[i, k])
+
+
 @compiled(fastmath=IN_ORDER, parallel=True)
 def half_step(  # type: ignore[no-untyped-def]
     lines, tasks, indptr, indices, data, A, B, den, inverse, weight, also, plus, floor, out, gauge,
-    begun,
+    begun, apart,
 ):  # fmt: skip
     """Write ``A * (ratio_matmul + also + plus) * inverse / weight[:, None]`` to ``out`` (n, r).
 
@@ -181,13 +191,16 @@ def half_step(  # type: ignore[no-untyped-def]
     is (indptr, indices, data, T, weight) of ``S @ T``; an empty ``indptr`` leaves one out.
     ``out`` may be A itself. ``gauge`` (n_tasks, 2) gets each task's mass and violation, ``begun``
     (n, r) is a part of the numerator that is there already; empty ones leave them out.
+    ``apart`` is (w, square, mass, half): the mass joins the numerators, and the rest is for
+    `write_apart`; an empty w leaves it out.
     """
     one = A.dtype.type(1)
+    charges, squares, mass_of, half_of = apart
     ptr2, idx2, x2, B2, weight2 = also
     ptr3, idx3, s3, T3, weight3 = plus
     for t in prange(len(tasks) - 1):
         mode = vec.flush_denormals()
-        sums, total = vec.new_sums(lines, A), np.zeros((1, A.shape[1]))
+        sums, total, own = vec.new_sums(lines, A), np.zeros((1, A.shape[1])), den.copy()
         for i in range(tasks[t], tasks[t + 1]):
             if len(begun) > 0:
                 vec.read(lines, sums, begun, i)
@@ -201,11 +214,19 @@ def half_step(  # type: ignore[no-untyped-def]
             if len(ptr3) > 0:
                 sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
             w = one if len(weight) == 0 else weight[i]
+            is_charged = len(charges) > 0
+            if is_charged:
+                vec.add_scaled(lines, sums, one, mass_of, 0)
             if len(gauge) > 0:
-                mass, worst = vec.violation(lines, sums, A, i, den, w)
+                if is_charged:
+                    charged_denominators(A, i, half_of, charges[i], squares[i], own)
+                mass, worst = vec.violation(lines, sums, A, i, own, w)
                 gauge[t, 0] += mass
                 gauge[t, 1] += worst
-            vec.write_step(lines, sums, A, i, inverse, one / w, out)
+            if is_charged:
+                vec.write_apart(lines, sums, A, i, half_of, charges[i], squares[i], out)
+            else:
+                vec.write_step(lines, sums, A, i, inverse, one / w, out)
         vec.restore_mode(mode)
 
 
