@@ -208,12 +208,25 @@ def test_words_and_columns_are_as_many(change, says, model_path):
     assert says in str(caught.value) or "does not fit together" in str(caught.value)
 
 
+def test_an_encoder_that_does_not_exist_is_refused(model_path):
+    def change(tree):
+        layout = tree["model"]["object"]["fields"]["layout"]["object"]["fields"]
+        layout["encoder"] = "rm -rf"
+
+    edited(model_path, tree=change)
+    with pytest.raises(FileProblemError, match=r"layout\.encoder does not fit the rest"):
+        load(model_path)
+
+
 PARAMETERS = [
     ("parts", {"missing": {"array": "components_"}}, {}, "missing is no str"),
     ("parts", {"missing": "some"}, {}, "missing is none of nan, zeros"),
     ("classifier", {"seeds": 3}, {}, "seeds does not fit the rest"),
     ("classifier", {"seeds": {"dict": [["a", {"dict": [[0, "x"]]}]]}}, {}, "seeds does not fit"),
     ("classifier", {"strength": "x"}, {}, "strength is no float"),
+    ("classifier", {"alpha_W": {"dict": []}}, {}, "alpha_W is no float"),
+    ("classifier", {"alpha_H": {"dict": []}}, {}, "alpha_H is no float"),
+    ("classifier", {"max_unlabeled": 0}, {}, "max_unlabeled is not between 1 and inf"),
     ("classifier", {"embedded": {"array": "classes_"}}, {}, "embedded is no int"),
     ("stream", {"normalize": {"array": "classes_"}}, {}, "normalize is no bool"),
     ("stream", {"C": {"float": "nan"}}, {}, "C is not between 0 and 1e+150"),
@@ -749,3 +762,51 @@ def test_records_that_are_none_are_passed_over(tmp_path):
     with store.path.open("a") as file:
         file.write("\n".join(strange) + "\n")
     assert store.units() == {"a"}
+
+
+def _hdf5(path, **datasets):
+    """Write an HDF5 file with datasets made by functions of the file."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        for name, make in datasets.items():
+            make(file, name)
+    return path
+
+
+def _whole(file, name):
+    file.create_dataset(name, data=np.eye(3))
+
+
+def _never_written(file, name):
+    file.create_dataset(name, shape=(10**10,), dtype="f8", chunks=(10**6,))
+
+
+def test_hdf5_that_declares_what_nobody_wrote_is_refused(tmp_path):
+    path = _hdf5(tmp_path / "x.h5", X=_never_written)
+    with pytest.raises(FileProblemError, match="declares more data than it can have"):
+        open_rows(path)
+
+
+def test_hdf5_with_data_of_other_files_is_refused(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(72))
+
+    def elsewhere(file, name):
+        file.create_dataset(name, shape=(3, 3), dtype="f8", external=[(str(secret), 0, 72)])
+
+    path = _hdf5(tmp_path / "x.h5", X=elsewhere)
+    with pytest.raises(FileProblemError, match="in another file"):
+        open_rows(path)
+
+
+def test_hdf5_that_hangs_the_library_is_refused_and_others_are_read(tmp_path, monkeypatch):
+    from marginparts.files import hdf5
+
+    good, bad = (_hdf5(tmp_path / f"{name}.h5", X=_whole) for name in ("good", "bad"))
+    assert open_rows(good).shape == (3, 3)
+    os.kill(hdf5._reader.child.pid, signal.SIGSTOP)  # which looks like a library that hangs
+    with monkeypatch.context() as patch:
+        patch.setattr(hdf5, "_SECONDS", 0.3)
+        with pytest.raises(FileProblemError, match=r"bad\.h5 is damaged"):
+            open_rows(bad)
+    assert open_rows(bad).shape == (3, 3)

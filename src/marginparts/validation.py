@@ -86,13 +86,18 @@ def is_dask(X: object) -> bool:
 
 def as_nonnegative(X: Data, whom: str) -> Data:
     """Check the sign of numeric data, and bring sparse data into canonical form."""
+    check_signs(X, whom)
+    return canonical(X)
+
+
+def check_signs(X: Data, whom: str) -> None:
+    """Refuse entries below zero."""
     if has_signs(X):
         raise ValueError(
             f"Negative values in data passed to {whom}; every entry of X must be 0 or larger, so "
             "shift, clip or rescale it first, or if its columns are coordinates of an embedding, "
             "use NMFAlphaClassifier(embedded='all') or SemiNMFAlpha."
         )
-    return canonical(X)
 
 
 def has_signs(X: Data) -> bool:
@@ -145,9 +150,11 @@ def check_signed(X: Data, whom: str) -> None:
 def check_sum(X: Data, whom: str) -> float:
     """Return the sum of X, which must be finite."""
     with np.errstate(over="ignore"):
-        total = float(X.sum(dtype=np.float64))
+        # of the stored entries: SciPy's sum of a matrix would put them in order, in place
+        entries: Any = X.data if sp.issparse(X) else X
+        total = float(entries.sum(dtype=np.float64))
         if np.isnan(total):  # what is missing was allowed to be
-            total = float(np.nansum(X.data if sp.issparse(X) else X, dtype=np.float64))
+            total = float(np.nansum(entries, dtype=np.float64))
     if not np.isfinite(total):
         raise ValueError(
             f"The entries of X passed to {whom} are too large to be summed; divide X by its "

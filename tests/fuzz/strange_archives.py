@@ -32,7 +32,13 @@ Y = np.where(np.arange(60) % 2, np.arange(60) % 3, -1)
 
 
 #: What is said of parameters that make no sense, and of labels that the classes do not have.
-SENTENCES = ("=", "There are no probabilities", "not declared", "mix strings and numbers")
+SENTENCES = (
+    "=",
+    "There are no probabilities",
+    "not declared",
+    "mix strings and numbers",
+    "keep to that",
+)
 
 
 def stream():

@@ -46,10 +46,15 @@ LOADERS: dict[str, Callable[[str], Encoder]] = {
 }
 
 
+def is_encoder(name: str) -> bool:
+    """Whether a name may be that of an encoder."""
+    kind, _, which = name.partition(":")
+    return kind in LOADERS and (kind != "wordllama") == bool(which)
+
+
 def check_encoder(name: str) -> None:
     """Refuse a name that is not that of an encoder."""
-    kind, _, which = name.partition(":")
-    if kind not in LOADERS or (kind != "wordllama") != bool(which):
+    if not is_encoder(name):
         raise PreparationError(
             f"--embed {name!r} is unknown; it is wordllama, model2vec:FOLDER or "
             "sentence-transformers:NAME."

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from marginparts._types import Array, Samples, Targets
 from marginparts.estimators._inputs import Counted, FitInputs, prepared
-from marginparts.estimators._plan import Plan, plan_of, settings_of
+from marginparts.estimators._plan import TEACHABLE, Plan, plan_of, settings_of
 from marginparts.estimators._repeats import Copies
 from marginparts.estimators.consensus import fit_agreed
 from marginparts.estimators.nmf_alpha import NMFAlpha
@@ -79,20 +81,36 @@ def fit_classifier(
         else:
             fitted, head = _fit_taught(model, best, recipe, labels, ready, room)
     found = _found(model, plan, choice, fitted, head, room)
-    return found if plan.same is None else _of_given_rows(found, plan.same, plan.counted)
+    if plan.same is not None:
+        found = _of_counted_rows(found, plan.same, plan.counted)
+    return found if plan.counted.rows is None else _of_given_rows(found, plan.counted, plan.n)
 
 
-def _of_given_rows(found: Fitted, same: Copies, counted: Counted) -> Fitted:
-    """Turn row numbers and coefficients of copies of rows into those of the given rows."""
-    held_out, n = found.choice.held_out, counted.X.shape[0]
-    if held_out is not None:
-        held_out = held_out._replace(rows=same.rows[held_out.rows])
-        found = found._replace(choice=found.choice._replace(held_out=held_out))
+def _of_counted_rows(found: Fitted, same: Copies, counted: Counted) -> Fitted:
+    """Turn row numbers and coefficients of copies of rows into those of the rows."""
     for parts in filter(None, (found.parts, found.beside)):
         parts.sample_weight_ = counted.weights
         if parts.directions_ is not None:
-            parts.directions_ = same.gathered(parts.directions_, n)
-    return found
+            parts.directions_ = same.gathered(parts.directions_, counted.X.shape[0])
+    return _renumbered(found, same.rows)
+
+
+def _of_given_rows(found: Fitted, counted: Counted, n: int) -> Fitted:
+    """Turn row numbers and coefficients of the rows that count into those of all n rows."""
+    assert counted.rows is not None
+    for parts in filter(None, (found.parts, found.beside)):
+        parts._spread_over(counted.rows, n)
+        if counted.weights is None:  # those that are left count alike
+            parts.sample_weight_ = None
+    return _renumbered(found, counted.rows)
+
+
+def _renumbered(found: Fitted, rows: NDArray[np.intp]) -> Fitted:
+    """Give hidden samples the numbers that their rows have elsewhere."""
+    if (held_out := found.choice.held_out) is None:
+        return found
+    held_out = held_out._replace(rows=rows[held_out.rows])
+    return found._replace(choice=found.choice._replace(held_out=held_out))
 
 
 def _fit_of(model: NMFAlphaClassifier, parts: Any) -> Callable[..., Any]:
@@ -127,6 +145,8 @@ def _fit_taught(
 
     Each block of columns, without signs and with them, has parts of its own.
     """
+    if ready.X.shape[0] > TEACHABLE:
+        _return_freed_memory()
     found = room.all_directions(ready.X, recipe, ready.seed, labels.weights)
     start = room.start(room.lesson, best.n_components, ready.X.shape[0])
     blocks, fitted, codes = blocks_of(ready.X, recipe.embedded), [], []
@@ -150,6 +170,12 @@ def _fit_taught(
         class_weight=recipe.head.class_weight,
     )  # fmt: skip
     return fitted, head
+
+
+def _return_freed_memory() -> None:
+    """Let the system have what was freed: glibc keeps it, hundreds of megabytes after a choice."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
 
 
 def _found(

@@ -31,11 +31,11 @@ from marginparts.rows.dask import as_dask_rows
 from marginparts.solve.run_spec import RunSpec
 from marginparts.validation import (
     DTYPES,
-    as_nonnegative,
     canonical,
     check_count,
     check_mass,
     check_signed,
+    check_signs,
     check_weights,
     is_dask,
     on_the_host,
@@ -124,20 +124,24 @@ def validated(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Data:
 def check_data(
     estimator: BaseEstimator, X: Samples | Elsewhere, *, reset: bool
 ) -> Data | Elsewhere:
-    """Return X as trusted data; rows elsewhere are checked when they are read.
+    """Return X as trusted data in canonical form; rows elsewhere are checked when they are read.
 
     With ``reset`` the number of features is stored, without it compared.
     """
+    X = _checked(estimator, X, reset=reset)
+    return X if isinstance(X, Elsewhere) else canonical(X)
+
+
+def _checked(estimator: BaseEstimator, X: Samples | Elsewhere, *, reset: bool) -> Data | Elsewhere:
+    """`check_data`, as X is stored: without a copy of it, if it has the right type."""
     X = as_dask_rows(X) if is_dask(X) else X
     name, signs = type(estimator).__name__, getattr(estimator, "embedded", 0) != 0
     if not isinstance(X, Elsewhere):
         X = validated(estimator, X, reset=reset)
-        if not signs:
-            return as_nonnegative(X, name)
-        first = X.shape[1] - embedded_columns(estimator, X.shape[1])
+        first = X.shape[1] - (embedded_columns(estimator, X.shape[1]) if signs else 0)
         if first:
-            as_nonnegative(X[:, :first], name)
-        return canonical(X)
+            check_signs(X[:, :first] if signs else X, name)
+        return X
     if signs:
         raise ValueError(
             f"{name} with columns of either sign needs X in memory, or numpy.load(..., "
@@ -165,8 +169,14 @@ def embedded_columns(estimator: BaseEstimator, d: int) -> int:
 
 
 def check_training_data(estimator: BaseEstimator, X: Samples | Elsewhere) -> Data | Elsewhere:
-    """Return the X of a fit as trusted data that is not all zero."""
-    X = check_data(estimator, X, reset=True)
+    """Return the X of a fit as trusted data in canonical form that is not all zero."""
+    X = check_training_rows(estimator, X)
+    return X if isinstance(X, Elsewhere) else canonical(X)
+
+
+def check_training_rows(estimator: BaseEstimator, X: Samples | Elsewhere) -> Data | Elsewhere:
+    """`check_training_data`, as X is stored: rows may be left out before it is copied."""
+    X = _checked(estimator, X, reset=True)
     if not isinstance(X, Elsewhere):
         signs = getattr(estimator, "embedded", 0) != 0
         (check_signed if signs else check_mass)(X, type(estimator).__name__)
@@ -224,6 +234,24 @@ class Counted(NamedTuple):
         with np.errstate(all="ignore"):  # NaN in gaps, and sums out of range
             scale = np.max(np.abs(sums), initial=0.0, where=np.isfinite(sums)) or 1.0
             return bool(2 * len(np.unique(np.round(sums / scale, 7))) <= n)
+
+    def drawn(self, labels: Labels, most: int | None) -> tuple[Counted, Labels]:
+        """Return the labeled rows and a draw of the others where those are more than ``most``.
+
+        The draw depends on nothing but their number: a fit that is resumed has the same rows.
+        """
+        others = np.flatnonzero(~labels.labeled)
+        if most is None or isinstance(self.X, Elsewhere) or len(others) <= most:
+            return self, labels
+        some = np.random.default_rng(0).choice(others, most, replace=False)
+        rows = np.sort(np.append(np.flatnonzero(labels.labeled), some))
+        X, weights = self.X[rows], None if self.weights is None else self.weights[rows]
+        given = rows if self.rows is None else self.rows[rows]
+        return Counted(X, None, weights, given), labels.take(rows)
+
+    def in_form(self) -> Counted:
+        """Return the same with data in canonical form."""
+        return self if isinstance(self.X, Elsewhere) else self._replace(X=canonical(self.X))
 
     def of_rows(self, values: Any) -> Any:
         """Return what belongs to these rows of values (n,) for all rows, if there are any."""

@@ -16,7 +16,7 @@ from marginparts._types import Data, Samples, Targets
 from marginparts.directions import DirectionSpec
 from marginparts.estimators._inputs import (
     Counted,
-    check_training_data,
+    check_training_rows,
     column_names,
     embedded_columns,
 )
@@ -81,8 +81,8 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 class Plan(NamedTuple):
     """What a fit is asked, checked: rows and labels, how a model is made, what is to be chosen.
 
-    ``counted`` are the rows that count. Where they are mostly repeats, X and the labels are of
-    ``same``: each row as often as it counts.
+    ``counted`` are the rows that count, of ``n`` that were given. Where they are mostly repeats, X
+    and the labels are of ``same``: each row as often as it counts.
     """
 
     X: Any
@@ -94,6 +94,7 @@ class Plan(NamedTuple):
     comparison: Comparison
     seeds: Seeds | None
     counted: Counted
+    n: int
     same: Copies | None
     filler: NMFAlpha | None
 
@@ -109,17 +110,20 @@ def plan_of(
         model.scoring, model.thresholds, model.rehearse, None if _has_folds(cv) else cv
     )
     _recipe(model, taught=model.pseudo == "teachers")
-    X = check_training_data(model, X)
+    _most_unlabeled(model)
+    X = check_training_rows(model, X)
     embedded = embedded_columns(model, X.shape[1])
     if embedded:
         _check_embedded(model)
     _check_consensus(model, X)
     folds = _fold_numbers(cv, X, y) if _has_folds(cv) else None
+    n, seeds = X.shape[0], _seeds(model, X.shape[1])
     counted = Counted.of(X, y, sample_weight, None if embedded else type(model).__name__)
-    counted, filler = _filled(model, counted)
-    X, seeds = counted.X, _seeds(model, counted.X.shape[1])
-    labels = model._check_labels(counted.y, X.shape[0], seeds)
+    labels = model._check_labels(counted.y, counted.X.shape[0], seeds)
     labels = replace(labels, weights=counted.weights, folds=counted.of_rows(folds))
+    counted, labels = counted.drawn(labels, _most_unlabeled(model))
+    counted, filler = _filled(model, counted.in_form())
+    X = counted.X
     repeats = counted.may_repeat and isinstance(model.init, str)
     same = copies(X, labels) if repeats else None
     if same is not None:
@@ -132,7 +136,7 @@ def plan_of(
     ranks = ranks_of(model.n_components, labels, X, several=several, taught=taught)
     grid = _grid_of(given, ranks, labels, scale=model.scale, taught=taught)
     recipe = replace(recipe, run=_run(model, counted._replace(X=X), recipe, ranks))
-    return Plan(X, labels, recipe, taught, given, grid, comparison, seeds, counted, same, filler)
+    return Plan(X, labels, recipe, taught, given, grid, comparison, seeds, counted, n, same, filler)
 
 
 def settings_of(model: NMFAlphaClassifier, plan: Plan) -> dict[str, Any]:
@@ -144,6 +148,8 @@ def settings_of(model: NMFAlphaClassifier, plan: Plan) -> dict[str, Any]:
     }  # fmt: skip
     if plan.recipe.embedded:
         told["embedded"] = plan.recipe.embedded
+    if plan.counted.rows is not None:
+        told["rows"] = plan.n
     if model.consensus:
         told["consensus"] = model.consensus
     if plan.seeds is not None:
@@ -172,6 +178,12 @@ def _fold_numbers(cv: Any, X: Any, y: Any) -> NDArray[np.intp]:
             "hidden) of row numbers in which no row is hidden twice."
         ) from error
     return folds
+
+
+def _most_unlabeled(model: NMFAlphaClassifier) -> int | None:
+    """Return how many unlabeled samples are learned from at most."""
+    most = model.max_unlabeled
+    return None if most is None else check_count(most, "max_unlabeled")
 
 
 def _check_embedded(model: NMFAlphaClassifier) -> None:

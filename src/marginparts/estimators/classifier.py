@@ -131,6 +131,10 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         How many of the last columns are coordinates of an embedding, of either sign. They have
         parts of their own (`SemiNMFAlpha`), and the SVM sees both codes side by side. For X in
         memory; not with seeds, a prior, penalties, constraints, ``consensus`` or ``missing``.
+    max_unlabeled : int or None
+        Unlabeled samples that are learned from, at most; of more, a draw: more of them cost time
+        and memory, and change next to nothing. None takes all. For X in memory; of data on disk
+        or on a cluster, parts are learned from all rows.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         The start; ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}
@@ -234,6 +238,7 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         consensus: int = 0,
         missing: str | None = None,
         embedded: int | str = 0,
+        max_unlabeled: int | None = 200_000,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -272,6 +277,7 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         self.consensus = consensus
         self.missing = missing
         self.embedded = embedded
+        self.max_unlabeled = max_unlabeled
         self.init = init
         self.solver = solver
         self.max_iter = max_iter

@@ -48,7 +48,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         As for `NMFAlphaClassifier`.
     directions, multiclass, features, pseudo, seeds, prior, strength, exclusivity, missing
         As for `NMFAlphaClassifier`.
-    alpha_W, alpha_H, l1_ratio, fixed, allowed, consensus, embedded
+    alpha_W, alpha_H, l1_ratio, fixed, allowed, consensus, embedded, max_unlabeled
         As for `NMFAlphaClassifier`.
     init, solver, max_iter, tol
         As for `NMFAlphaClassifier`.
@@ -129,6 +129,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         consensus: int = 0,
         missing: str | None = None,
         embedded: int | str = 0,
+        max_unlabeled: int | None = 200_000,
         init: Init = "auto",
         solver: str = "auto",
         max_iter: int = 100,
@@ -149,7 +150,8 @@ class NMFAlphaCV(NMFAlphaClassifier):
             directions=directions, multiclass=multiclass, scale=scale, features=features,
             pseudo=pseudo, seeds=seeds, prior=prior, strength=strength, exclusivity=exclusivity,
             alpha_W=alpha_W, alpha_H=alpha_H, l1_ratio=l1_ratio, fixed=fixed, allowed=allowed,
-            consensus=consensus, missing=missing, embedded=embedded, init=init, solver=solver,
+            consensus=consensus, missing=missing, embedded=embedded,
+            max_unlabeled=max_unlabeled, init=init, solver=solver,
             max_iter=max_iter, tol=tol, backend=backend, random_state=random_state,
             callback=callback, checkpoint=checkpoint, verbose=verbose,
         )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from marginparts.app.encoders import is_encoder
 from marginparts.app.preparation import WEIGHTINGS
 from marginparts.files.invariants import (
     Field,
@@ -174,7 +175,8 @@ _MISSING = Value("missing", "str", options=("nan", "zeros"), optional=True)
 
 #: Weights and costs: their squares must stay within range.
 _STRENGTHS: Table = tuple(
-    Value(name, "float", 0, _HUGE, optional=True) for name in ("strength", "exclusivity")
+    Value(name, "float", 0, _HUGE, word=name == "alpha_H", optional=True)
+    for name in ("strength", "exclusivity", "alpha_W", "alpha_H", "l1_ratio")
 )
 
 _PARTS: Table = (
@@ -228,6 +230,7 @@ _CLASSIFIER: Table = (
     *_STRENGTHS,
     Rule("seeds", _are_seeds),
     Value("embedded", "int", 0, word=True, optional=True),
+    Value("max_unlabeled", "int", 1, optional=True),
     Rule("normalize", _are_choices),
     Rule("map_iter", _are_updates, f"is not between 1 and {_MOST_UPDATES}"),
     Value("map_iter_", "int", 1, _MOST_UPDATES, optional=True),
@@ -354,6 +357,7 @@ TABLES: dict[str, Table] = {
         Value("n_columns", "int", 1, letter="d", optional=True),
         Value("gaps", "bool", optional=True),
         Value("vectors", "int", 0, optional=True), Value("encoder", "str", optional=True),
+        Rule("encoder", lambda fields, sizes: is_encoder(fields.get("encoder") or "wordllama")),
         Items("image_shape", Value("image_shape", "int", 1, 2**16), 2, optional=True),
         Rule(
             "image_shape",

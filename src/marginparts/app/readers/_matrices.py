@@ -17,6 +17,7 @@ from marginparts.files import columns
 from marginparts.files.arrays import read_npy, read_npz
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.compressed import check_compressed, check_pointers
+from marginparts.files.hdf5 import check_hdf5
 from marginparts.files.layout import Batch, Label, Layout, SampleSource, Wanted
 from marginparts.files.streams import library_reads, optional_library
 
@@ -150,6 +151,7 @@ def _opened_h5ad(path: Path) -> Iterator[Any]:
 def _annotated(path: Path) -> Iterator[Any]:
     """Open an h5ad file without reading its matrix."""
     anndata = optional_library("anndata", "h5ad", path)
+    check_hdf5(path)
     with library_reads(path, _H5AD):
         data = anndata.read_h5ad(path, backed="r")
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numba import get_num_threads, parallel_chunksize, prange, set_num_threads
+from numpy.typing import NDArray
 
 from marginparts._compiled import FAST_SUMS, IN_ORDER, compiled
 from marginparts._types import Array
@@ -352,7 +353,7 @@ def move_ahead(now, before, b, least):  # type: ignore[no-untyped-def]
 
 
 @contextmanager
-def threads(work: int, tasks: Sequence[int] | Array = ()) -> Iterator[None]:
+def threads(work: int, tasks: Sequence[int] | NDArray[np.int64] = ()) -> Iterator[None]:
     """Run a small pass on one thread: waking others would cost more than the pass itself.
 
     ``work`` is the number of nonzeros times the rank. In a larger pass a thread takes some of the

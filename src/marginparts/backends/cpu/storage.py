@@ -7,6 +7,7 @@ Factors have whole cache lines for rows; the columns that fill them up are zero 
 from __future__ import annotations
 
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +23,7 @@ from marginparts.validation import with_short_indices
 _LARGE_BYTES, _PIECE_BYTES, _WORTH_A_PASS = 1 << 24, 1 << 23, 4
 
 
-def row_tasks(indptr: Array) -> Array:
+def row_tasks(indptr: NDArray[Any]) -> NDArray[np.int64]:
     """Cut the rows of a CSR matrix into tasks of about equal numbers of nonzeros.
 
     Task t owns the rows ``tasks[t]:tasks[t + 1]`` of what is returned.
@@ -45,17 +46,22 @@ class SparseMatrix:
         self.csr, self.serves_one_pass = csr, serves_one_pass
         self.shape: tuple[int, int] = csr.shape
         self.nnz: int = csr.nnz
-        self.tasks = row_tasks(csr.indptr)
-        #: Row pointers, column indices and values.
-        self.arrays = csr.indptr, csr.indices, csr.data
         self._pieces: tuple[int, list[tuple[slice, SparseMatrix]]] = 0, []
+
+    @cached_property
+    def tasks(self) -> NDArray[np.int64]:
+        """The first row of each task, and the number of rows."""
+        return row_tasks(self.csr.indptr)
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """Row pointers, column indices and values."""
+        return self.csr.indptr, self.csr.indices, self.csr.data
 
     @cached_property
     def T(self) -> SparseMatrix:
         """The transpose, by rows as well."""
-        transpose = SparseMatrix(self.csr.T.tocsr())
-        transpose.T = self
-        return transpose
+        return _Transpose(self)
 
     def of(self, rows: NDArray[np.intp]) -> SparseMatrix:
         """Return some of the rows."""
@@ -85,6 +91,24 @@ class SparseMatrix:
         with kernels.threads(self.nnz * B.shape[1], self.tasks):
             kernels.matmul(lines_of(B), self.tasks, *self.arrays, B, out)
         return out
+
+
+class _Transpose(SparseMatrix):
+    """A transpose. As a whole it may never be needed: its pieces are those of the matrix."""
+
+    def __init__(self, of: SparseMatrix) -> None:
+        self.T, self.serves_one_pass = of, False
+        self.shape, self.nnz = (of.shape[1], of.shape[0]), of.nnz
+        self._pieces = 0, []
+
+    @cached_property
+    def csr(self) -> sp.csr_array:
+        """The transpose by rows."""
+        return self.T.csr.T.tocsr()
+
+    def of(self, rows: NDArray[np.intp]) -> SparseMatrix:
+        """Return some of the rows."""
+        return SparseMatrix(self.csr[rows])
 
 
 class SparsePattern(SparseMatrix):

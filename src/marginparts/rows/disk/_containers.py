@@ -10,6 +10,7 @@ from typing import Any
 
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import listed
+from marginparts.files.hdf5 import check_hdf5
 from marginparts.files.streams import library_reads, optional_library
 from marginparts.rows.disk._sources import Source, csr_source, dense_source
 
@@ -58,6 +59,7 @@ def _opened(path: Path, what: str) -> Iterator[Any]:
         yield root
         return
     h5py = optional_library("h5py", "h5ad", path)
+    check_hdf5(path)
     with library_reads(path, what):
         file = h5py.File(path, "r")
     with file:

@@ -1,0 +1,90 @@
+"""Very many unlabeled samples: a classifier learns from a draw of them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+
+from marginparts import NMFAlphaClassifier, NMFAlphaCV
+from marginparts.datasets import load_digits_49
+
+DIGITS = load_digits_49()
+Y = np.where(np.arange(len(DIGITS.target)) % 9 == 0, DIGITS.target, -1)
+LABELED = np.flatnonzero(Y >= 0)
+
+
+def fitted(X=DIGITS.data, y=Y, kind=NMFAlphaClassifier, **options):
+    options = {"max_unlabeled": 100, "max_iter": 20, "random_state": 0, **options}
+    return kind(8, **options).fit(X, y)
+
+
+def rows_of(model):
+    """Return the samples that have dual coefficients."""
+    return np.flatnonzero(np.diff(model.parts_.directions_.indptr))
+
+
+def test_a_draw_is_a_fit_to_labeled_samples_and_some_others():
+    model = fitted()
+    used = rows_of(model)
+    assert model.parts_.directions_.shape[0] == len(Y)
+    assert len(np.setdiff1d(used, LABELED)) <= 100
+    drawn = np.random.default_rng(0).choice(np.flatnonzero(Y < 0), 100, replace=False)
+    rows = np.union1d(LABELED, drawn)
+    assert_array_equal(np.setdiff1d(used, rows), [])
+    again = fitted(DIGITS.data[rows], Y[rows], max_unlabeled=None)
+    assert_array_equal(again.parts_.components_, model.parts_.components_)
+    assert_array_equal(again.coef_, model.coef_)
+    assert model.score(DIGITS.data, DIGITS.target) > 0.9
+
+
+def test_hidden_samples_have_the_numbers_of_the_given_rows():
+    rows = fitted().choice_.held_out.rows
+    assert_array_equal(np.setdiff1d(rows, LABELED), [])
+
+
+def test_few_samples_are_all_taken():
+    few, all_of_them = fitted(max_unlabeled=len(Y)), fitted(max_unlabeled=None)
+    assert_array_equal(few.parts_.components_, all_of_them.parts_.components_)
+
+
+def test_samples_of_weight_zero_are_not_drawn():
+    weight = np.ones(len(Y))
+    weight[: len(Y) // 2] = 0
+    model = NMFAlphaClassifier(8, max_unlabeled=60, max_iter=20, random_state=0)
+    model.fit(DIGITS.data, Y, sample_weight=weight)
+    assert rows_of(model).min() >= len(Y) // 2
+    assert model.choice_.held_out.rows.min() >= len(Y) // 2
+    assert len(np.setdiff1d(rows_of(model), LABELED)) <= 60
+
+
+@pytest.mark.parametrize("kind", [NMFAlphaClassifier, NMFAlphaCV])
+def test_sparse_data_is_left_as_it_was(kind):
+    X = sp.csr_array(DIGITS.data)
+    X.indices, X.data = X.indices[::-1].copy(), X.data[::-1].copy()
+    X.indptr = (X.nnz - X.indptr[::-1]).astype(X.indptr.dtype)
+    before = [array.copy() for array in (X.data, X.indices, X.indptr)]
+    fitted(X, Y[::-1], kind)
+    for array, was in zip((X.data, X.indices, X.indptr), before, strict=True):
+        assert_array_equal(array, was)
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, "all", True])
+def test_other_limits_are_refused(most):
+    with pytest.raises(ValueError, match="max_unlabeled="):
+        fitted(max_unlabeled=most)
+
+
+def test_a_checkpoint_knows_its_draw(tmp_path):
+    path = tmp_path / "run"
+    whole = fitted()
+    calls = []
+
+    def stop(progress):
+        calls.append(progress)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fitted(checkpoint=path, callback=stop)
+    resumed = fitted(checkpoint=path)
+    assert_array_equal(resumed.parts_.components_, whole.parts_.components_)
