@@ -1,15 +1,18 @@
 """How much work is done, counted and not timed: passes, copies, allocations, iterations."""
 
+import sys
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import marginparts
 from marginparts import margin_directions, nmf_alpha, nmf_alpha_path
 from marginparts.backends.cpu import storage
 from marginparts.backends.cpu.backend import NumbaBackend
-from marginparts.datasets import load_docstrings
+from marginparts.datasets import load_digits_49, load_docstrings
 from marginparts.solve.factorize import margin_components
 from marginparts.solve.map import map_rows
 from oracle import BACKENDS
@@ -144,3 +147,27 @@ def test_iterations_to_a_fixed_gap(documents, solver, most):
     best = nmf_alpha(X, 16, solver="mu", random_state=0, max_iter=100, tol=0).losses[-1]
     reached = next(check.iteration for check in losses if check.loss <= 1.005 * best)
     assert reached <= most
+
+
+def test_a_fit_and_a_prediction_are_at_most_twelve_frames_deep():
+    """What a reader has to follow: frames of this package, callers of others left out."""
+    package = str(Path(marginparts.__file__).parent)
+    depth = deepest = 0
+
+    def hook(frame, event, _):
+        nonlocal depth, deepest
+        if frame.f_code.co_filename.startswith(package) and frame.f_code.co_name != "<module>":
+            depth += {"call": 1, "return": -1}.get(event, 0)
+            deepest = max(deepest, depth)
+
+    digits = load_digits_49()
+    y = np.where(np.arange(len(digits.target)) < 40, digits.target, -1)
+    model = marginparts.NMFAlphaClassifier(8, random_state=0).fit(digits.data, y)  # compiles
+    for call in (lambda: model.fit(digits.data, y), lambda: model.predict(digits.data)):
+        depth = deepest = 0
+        sys.setprofile(hook)
+        try:
+            call()
+        finally:
+            sys.setprofile(None)
+        assert deepest <= 12

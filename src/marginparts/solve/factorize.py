@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -194,18 +194,6 @@ def factorize(X: Rows, H: Array, V: Array, *, lam: float = 0.0, **options: Any) 
 
 
 def factorize_path(
-    X: Rows, start: tuple[Array, Array], *, backend: str | Backend = "auto", **options: Any
-) -> Iterator[tuple[float, Result]]:
-    """`nmf_alpha_path` on trusted data from a start ``(H, V)``: each weight with its result.
-
-    With ``warm_iter=None`` every weight starts afresh, and has ``max_iter`` iterations. A logbook
-    is for one weight: it keeps the position of a single run.
-    """
-    with _enough_memory(backend):
-        yield from _factorized(X, start, backend=backend, **options)
-
-
-def _factorized(
     X: Rows,
     start: tuple[Array, Array],
     *,
@@ -220,7 +208,44 @@ def _factorized(
     logbook: Logbook | None = None,
     steering: Steering = STRAIGHT,
 ) -> Iterator[tuple[float, Result]]:
-    """`factorize_path`, with its options."""
+    """`nmf_alpha_path` on trusted data from a start ``(H, V)``: each weight with its result.
+
+    With ``warm_iter=None`` every weight starts afresh, and has ``max_iter`` iterations. A logbook
+    is for one weight: it keeps the position of a single run.
+    """
+    with _enough_memory(backend):
+        posed = _posed(X, start, S, backend, steering)
+        problem, H, V, XS = posed.problem, posed.H, posed.V, posed.XS
+        kernels, r = problem.backend, V.shape[1]
+        for lam in sorted(set(lams), reverse=True):
+            problem.lam = lam
+            run = minimize(
+                kernels.adapted(problem),
+                {"V": kernels.factor(V), "H": kernels.factor(H, rows_of=problem.X)},
+                solver=solver, max_iter=max_iter, tol=tol, callback=callback,
+                keeper=None if logbook is None else _keeper(logbook, problem, r),
+            )  # fmt: skip
+            found_V, found_H = (kernels.release(run.state[block], r) for block in ("V", "H"))
+            if warm_iter is not None:
+                V, H, max_iter = found_V, found_H, warm_iter
+            yield lam, _as_result(run, found_V, found_H, posed.scale, posed.balance, XS)
+
+
+class _Posed(NamedTuple):
+    """A problem with its start; X was divided by ``scale``, and H by ``balance`` for V to have."""
+
+    problem: NMFAlphaProblem
+    H: Array
+    V: Array
+    XS: Data | None
+    scale: float
+    balance: float
+
+
+def _posed(
+    X: Rows, start: tuple[Array, Array], S: Data | None, backend: str | Backend, steering: Steering
+) -> _Posed:
+    """Make data ready, and a start that can explain them, in units that arithmetic can bear."""
     scale, (H, V) = extreme_scale(X), start
     if scale != 1:
         X, V = scaled(X, scale), V * X.dtype.type(1 / scale)
@@ -234,7 +259,7 @@ def _factorized(
         XS = margin_components(S, X)
         problem.S = kernels.coefficients(S, rows_of=problem.X)
         problem.XS = kernels.prepare(XS, like=problem.X)
-    r, balance = V.shape[1], extreme_balance(H, V)
+    balance = extreme_balance(H, V)
     if balance != 1:
         H, V = H * H.dtype.type(1 / balance), V * V.dtype.type(balance)
     fixed = V[:, : steering.fixed]
@@ -242,18 +267,7 @@ def _factorized(
     if not steering.is_straight:
         V = np.hstack([fixed, V[:, steering.fixed :]])
         _steer(problem, steering.scaled(balance, scale / balance, scale), X, V)
-    for lam in sorted(set(lams), reverse=True):
-        problem.lam = lam
-        run = minimize(
-            kernels.adapted(problem),
-            {"V": kernels.factor(V), "H": kernels.factor(H, rows_of=problem.X)},
-            solver=solver, max_iter=max_iter, tol=tol, callback=callback,
-            keeper=None if logbook is None else _keeper(logbook, problem, r),
-        )  # fmt: skip
-        found_V, found_H = (kernels.release(run.state[block], r) for block in ("V", "H"))
-        if warm_iter is not None:
-            V, H, max_iter = found_V, found_H, warm_iter
-        yield lam, _as_result(run, found_V, found_H, scale, balance, XS)
+    return _Posed(problem, H, V, XS, scale, balance)
 
 
 @contextmanager

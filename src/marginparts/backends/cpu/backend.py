@@ -174,7 +174,7 @@ class NumbaBackend(Backend):
                 args.lines, X.tasks, *X.arrays, args.A, B, args.den, args.inverse, args.weight,
                 args.also, args.plus, args.floor, args.out, gauges, begun, args.apart,
             )  # fmt: skip
-        return args.step(gauges)
+        return gauged(args.written, *gauges.sum(axis=0)) if gauge else Step(args.written)
 
     def half_step_over(
         self, X: Matrix, A: Array, B: Array, den: Array, *, known: Known,
@@ -213,7 +213,7 @@ class NumbaBackend(Backend):
             args.out[rows] = step.factor
             if gauge:
                 gauges[0] += step.mass, step.mass * (step.violation or 0.0)
-        return args.step(gauges)
+        return gauged(args.written, *gauges.sum(axis=0)) if gauge else Step(args.written)
 
     def finish(
         self, A: Array, numerator: Array, den: Array, out: Array | None = None, gauge: bool = False,
@@ -280,7 +280,7 @@ class NumbaBackend(Backend):
                 args.also, args.plus, args.floor, sweeps, dtype(settled), dtype(lift), args.out,
                 gauges,
             )  # fmt: skip
-        return args.step(gauges)
+        return gauged(args.written, *gauges.sum(axis=0)) if gauge else Step(args.written)
 
 
 class _SparsePass:
@@ -316,10 +316,10 @@ class _SparsePass:
         squares = np.broadcast_to(np.asarray(asked.l2, dtype), len(self.A))
         self.apart = asked.rows.astype(dtype), np.ascontiguousarray(squares), mass, half
 
-    def step(self, gauges: Array) -> Step:
-        """Return what the pass wrote; ``gauges`` are mass and violation of each task, or none."""
-        new = self.out if self.out.shape[1] == self.rank else self.out[:, : self.rank].copy()
-        return gauged(new, *gauges.sum(axis=0)) if len(gauges) else Step(new)
+    @property
+    def written(self) -> Array:
+        """What the pass wrote."""
+        return self.out if self.out.shape[1] == self.rank else self.out[:, : self.rank].copy()
 
 
 def _sparse(S: Matrix) -> SparseMatrix:

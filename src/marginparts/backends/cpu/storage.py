@@ -18,6 +18,9 @@ from marginparts.backends.cpu import kernels
 from marginparts.backends.cpu._emit import LINE_BYTES
 from marginparts.validation import with_short_indices
 
+#: Nonzeros from which a transpose is not made before it is needed.
+_LARGE_TRANSPOSE = 1 << 21
+
 #: A gathered factor of more bytes than this does not stay in the cache. It is then gathered from in
 #: pieces that do, unless their rows would have fewer nonzeros than this on average.
 _LARGE_BYTES, _PIECE_BYTES, _WORTH_A_PASS = 1 << 24, 1 << 23, 4
@@ -46,22 +49,19 @@ class SparseMatrix:
         self.csr, self.serves_one_pass = csr, serves_one_pass
         self.shape: tuple[int, int] = csr.shape
         self.nnz: int = csr.nnz
+        self.tasks = row_tasks(csr.indptr)
+        #: Row pointers, column indices and values.
+        self.arrays = csr.indptr, csr.indices, csr.data
         self._pieces: tuple[int, list[tuple[slice, SparseMatrix]]] = 0, []
-
-    @cached_property
-    def tasks(self) -> NDArray[np.int64]:
-        """The first row of each task, and the number of rows."""
-        return row_tasks(self.csr.indptr)
-
-    @property
-    def arrays(self) -> tuple[Array, Array, Array]:
-        """Row pointers, column indices and values."""
-        return self.csr.indptr, self.csr.indices, self.csr.data
 
     @cached_property
     def T(self) -> SparseMatrix:
         """The transpose, by rows as well."""
-        return _Transpose(self)
+        if self.nnz > _LARGE_TRANSPOSE:
+            return _Transpose(self)
+        transpose = SparseMatrix(self.csr.T.tocsr())
+        transpose.T = self
+        return transpose
 
     def of(self, rows: NDArray[np.intp]) -> SparseMatrix:
         """Return some of the rows."""
@@ -94,17 +94,18 @@ class SparseMatrix:
 
 
 class _Transpose(SparseMatrix):
-    """A transpose. As a whole it may never be needed: its pieces are those of the matrix."""
+    """A transpose that is made when it is needed as a whole; its pieces are made of the matrix."""
 
     def __init__(self, of: SparseMatrix) -> None:
         self.T, self.serves_one_pass = of, False
         self.shape, self.nnz = (of.shape[1], of.shape[0]), of.nnz
         self._pieces = 0, []
 
-    @cached_property
-    def csr(self) -> sp.csr_array:
-        """The transpose by rows."""
-        return self.T.csr.T.tocsr()
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("csr", "tasks", "arrays"):
+            raise AttributeError(name)
+        super().__init__(self.T.csr.T.tocsr())
+        return getattr(self, name)
 
     def of(self, rows: NDArray[np.intp]) -> SparseMatrix:
         """Return some of the rows."""
