@@ -243,11 +243,11 @@ CONTESTANTS = {
 }  # fmt: skip
 
 
-def predict_with_parts(trial: Trial, **options: Any) -> Guess:
+def predict_with_parts(trial: Trial, *, guessed: bool = True, **options: Any) -> Guess:
     """Return what `NMFAlphaClassifier` predicts for the test rows, with ``options`` changed.
 
     Hiding labels to predict them is for thresholds of several labels a sample; it takes time and
-    changes no other prediction.
+    changes no other prediction. Without ``guessed`` labels its last SVM is trained anew.
     """
     told: dict[str, Any] = {
         "n_components": PARTS, "rehearse": trial.labels.multilabel, "random_state": trial.seed,
@@ -255,4 +255,11 @@ def predict_with_parts(trial: Trial, **options: Any) -> Guess:
     }  # fmt: skip
     told["n_components"] = min(told["n_components"], *trial.X.shape)
     model = NMFAlphaClassifier(**told).fit(trial.X, trial.labels.codes)
+    if not guessed:
+        known = np.flatnonzero(trial.labels.labeled)
+        codes, labels = model.parts_.transform(trial.X[known]), trial.labels.take(known)
+        head = fit_head(codes, labels, model.C_, normalize=model.normalize_, center=True)
+        moved = head.intercept - model.thresholds_
+        model.head_, model.intercept_ = head._replace(intercept=moved), moved
+        model.coef_ = head.coef
     return np.asarray(model.predict(trial.X_test)).astype(np.int64)

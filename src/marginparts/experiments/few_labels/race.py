@@ -46,6 +46,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "pseudo": None, "output": "mixed", "lam": 10.0, "C": 4.0, "map_iter": 40, "normalize": True,
     },
     "plain parts": {"lam": 0.0},
+    "last SVM on labels alone": {"guessed": False},
 }  # fmt: skip
 
 #: Of what the race is about: classes that must be known, and the score of several labels a sample.
