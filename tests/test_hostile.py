@@ -231,6 +231,7 @@ PARAMETERS = [
     ("stream", {"normalize": {"array": "classes_"}}, {}, "normalize is no bool"),
     ("stream", {"C": {"float": "nan"}}, {}, "C is not between 0 and 1e+150"),
     ("stream", {}, {"declared_": None}, "declared_ is missing"),
+    ("classifier", {}, {"calibration_": ...}, "calibration_ is missing"),
 ]
 
 
@@ -245,7 +246,10 @@ def test_parameters_that_make_no_sense_are_named(
 
     def change(tree):
         tree["model"]["estimator"]["parameters"].update(parameters)
-        tree["model"]["estimator"]["attributes"].update(attributes)
+        kept = tree["model"]["estimator"]["attributes"]
+        kept.update(attributes)
+        for name in [name for name, value in attributes.items() if value is ...]:
+            del kept[name]
 
     edited(path, tree=change)
     with pytest.raises(FileProblemError) as caught:

@@ -8,18 +8,21 @@ in this process cannot be kept from that. So a child process reads a file before
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import select
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from marginparts.files.atomic import FileProblemError
 
-#: Seconds that a child may take for a file, and bytes that it reads in one of them at least.
-_SECONDS, _BYTES_A_SECOND = 20.0, 20e6
+#: Seconds that a child may take for a file, those in which it computes, and the bytes of it that
+#: are worth one more of either.
+_SECONDS, _BUSY_SECONDS, _BYTES_A_SECOND = 20.0, 3.0, 20e6
 
 #: Bytes of memory that a child may take.
 _MEMORY = 4 << 30
@@ -120,7 +123,10 @@ def _serve() -> None:
     _say(sys.stdout, "ready")
     for line in sys.stdin:
         try:
-            verdict = _verdict(Path(os.fsdecode(bytes.fromhex(line.strip()))))
+            path = Path(os.fsdecode(bytes.fromhex(line.strip())))
+            until = time.process_time() + _BUSY_SECONDS + path.stat().st_size / _BYTES_A_SECOND
+            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(until), resource.RLIM_INFINITY))
+            verdict = _verdict(path)
         except Exception:  # a broken file makes the library raise anything
             verdict = "is cut short or is no HDF5 file"
         _say(sys.stdout, verdict)

@@ -251,6 +251,7 @@ _CLASSIFIER: Table = (
     Letter("s", lambda fields, sizes: 1 if sizes["p"] > 1 and not fields["multilabel_"] else 2),
     Letter("t", lambda fields, sizes: 1 if sizes["s"] == 1 else sizes["p"]),
     Part("calibration_", ("Calibration",), optional=True),
+    Rule("calibration_", lambda fields, sizes: "calibration_" in fields, "is missing"),
     Rule(
         "calibration_",
         lambda fields, sizes: (
