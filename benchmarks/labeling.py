@@ -145,6 +145,8 @@ def show(path: Path) -> None:
     said = []
     for (name, seed), own in sorted(units.items()):
         scores = {(r["how"], int(r["labels"])): 100 * float(r["score"]) for r in own}
+        if ("asked", ASKED) not in scores:
+            continue  # not done yet
         curve = [r for r in own if r["how"] == "asked"]
         looks = [_look(r) for r in curve]
         ends = (n + 1 for n in range(len(looks)) if progress.enough(looks[: n + 1]))

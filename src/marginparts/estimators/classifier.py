@@ -29,6 +29,7 @@ _PAPER: dict[str, Any] = {
     "lam": "auto", "C": "auto", "direction_C": "auto", "map_iter": None, "normalize": False,
     "output": "gram", "thresholds": None, "directions": "svm", "multiclass": "ovo", "scale": False,
     "features": None, "pseudo": None, "init": "random", "solver": "mu", "max_iter": 200,
+    "max_unlabeled": None,
 }  # fmt: skip
 
 
