@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from marginparts import NMFAlphaClassifier, NMFAlphaCV
+from marginparts import NMFAlphaClassifier, NMFAlphaCV, fit_file
+from marginparts.app.report import payload_of
 from marginparts.datasets import load_digits_49
 
 DIGITS = load_digits_49()
@@ -88,3 +89,14 @@ def test_a_checkpoint_knows_its_draw(tmp_path):
         fitted(checkpoint=path, callback=stop)
     resumed = fitted(checkpoint=path)
     assert_array_equal(resumed.parts_.components_, whole.parts_.components_)
+
+
+def test_a_model_says_that_it_learned_from_a_draw(tmp_path):
+    lines = [f"word{i % 2} other{i % 7},{'ab'[i % 2] if i < 12 else ''}" for i in range(40)]
+    (tmp_path / "docs.csv").write_text("\n".join(["text,label", *lines]))
+    model = fit_file(tmp_path / "docs.csv", text="text", label="label", min_df=1)
+    assert model.n_learned == 40
+    assert "learned from" not in dict(payload_of(model, None)["settings"])
+    model.classifier.max_unlabeled = 9  # as after a fit to very many
+    assert model.n_learned == 21
+    assert dict(payload_of(model, None)["settings"])["learned from"].startswith("21 of the 40")

@@ -112,6 +112,13 @@ class Model:
         return int(self.classifier.parts_.components_.shape[0])
 
     @property
+    def n_learned(self) -> int:
+        """The samples that it learned from: all, or of very many unlabeled ones a draw."""
+        unlabeled = self.card.n_samples - self.card.n_labeled
+        most = getattr(self.classifier, "max_unlabeled", None)
+        return self.card.n_labeled + min(unlabeled, unlabeled if most is None else most)
+
+    @property
     def display_order(self) -> list[int]:
         """The classes as people sort them: label 2 before label 10."""
         return sorted(range(len(self.class_names)), key=lambda k: natural(self.class_names[k]))

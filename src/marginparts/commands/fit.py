@@ -277,9 +277,10 @@ def tell(
         )  # fmt: skip
         return
     early = " The search or the fit was ended early." if card.stopped else ""
+    drawn = "" if model.n_learned == card.n_samples else f"{model.n_learned} of "
     console.show(
-        f"{model.n_parts} parts from {card.n_samples} samples, {card.n_labeled} of them labeled "
-        f"({len(model.class_names)} labels), in {card.seconds:.0f} seconds.{early} "
+        f"{model.n_parts} parts from {drawn}{card.n_samples} samples, {card.n_labeled} of them "
+        f"labeled ({len(model.class_names)} labels), in {card.seconds:.0f} seconds.{early} "
         f"{headline_sentence(model)}",
         quiet=quiet,
     )

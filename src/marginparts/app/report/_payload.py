@@ -172,6 +172,8 @@ def _settings(model: Model) -> list[tuple[str, str]]:
         and f"alpha_W {classifier.alpha_W:g}, alpha_H {classifier.alpha_H}, "
         f"l1_ratio {classifier.l1_ratio:g}",
         "fixed parts": card.n_fixed and f"the first {card.n_fixed}",
+        "learned from": model.n_learned < card.n_samples
+        and f"{model.n_learned} of the {card.n_samples} samples: a draw of the unlabeled ones",
         "weights of samples": getattr(parts, "sample_weight_", None) is not None and "given",
         "consensus": card.stability
         and f"{classifier.consensus} runs; stability {np.mean(card.stability):.2f} on average",
