@@ -38,6 +38,18 @@ def test_a_draw_is_a_fit_to_labeled_samples_and_some_others():
     assert model.score(DIGITS.data, DIGITS.target) > 0.9
 
 
+@pytest.mark.parametrize("embedded", [20, "all"])
+def test_a_draw_of_embedded_rows(embedded):
+    X = DIGITS.data.copy()
+    X[:, -20:] -= X[:, -20:].mean(axis=0)
+    model = fitted(X, embedded=embedded)
+    for parts in filter(None, (model.parts_, model.embedding_parts_)):
+        used = np.flatnonzero(np.diff(parts.directions_.indptr))
+        assert parts.directions_.shape[0] == len(Y)
+        assert len(np.setdiff1d(used, LABELED)) <= 100
+    assert model.score(X, DIGITS.target) > 0.8
+
+
 def test_hidden_samples_have_the_numbers_of_the_given_rows():
     rows = fitted().choice_.held_out.rows
     assert_array_equal(np.setdiff1d(rows, LABELED), [])

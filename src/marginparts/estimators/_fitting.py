@@ -99,8 +99,9 @@ def _of_given_rows(found: Fitted, counted: Counted, n: int) -> Fitted:
     """Turn row numbers and coefficients of the rows that count into those of all n rows."""
     assert counted.rows is not None
     for parts in filter(None, (found.parts, found.beside)):
+        weighted = getattr(parts, "sample_weight_", None) is not None
         parts._spread_over(counted.rows, n)
-        if counted.weights is None:  # those that are left count alike
+        if not weighted and isinstance(parts, NMFAlpha):  # those that are left count alike
             parts.sample_weight_ = None
     return _renumbered(found, counted.rows)
 

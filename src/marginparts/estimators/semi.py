@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import row_norms
 
 from marginparts._types import (
@@ -185,9 +185,8 @@ class SemiNMFAlpha(PartsTransformer):
         warn_of_the_limit(self, depth=1)
         if same is not None:
             self.directions_ = same.spread(self.directions_)
-        if counted.rows is not None and self.directions_ is not None:
-            whole = Directions(self.directions_, ()).spread_over(counted.rows, n)
-            self.directions_ = whole.S
+        if counted.rows is not None:
+            self._spread_over(counted.rows, n)
         return self
 
     def _told(self, recipe: Recipe) -> dict[str, Any]:
@@ -211,6 +210,11 @@ class SemiNMFAlpha(PartsTransformer):
         """Return the estimator of a recipe, not fitted."""
         parts = cls(n_components, lam=lam, **others)
         return parts.set_params(**parts._told(recipe))
+
+    def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
+        """Extend directions to all n rows."""
+        if self.directions_ is not None:
+            self.directions_ = Directions(self.directions_, ()).spread_over(rows, n).S
 
     def _fit_trusted(
         self,
