@@ -245,7 +245,9 @@ def check_parts(run: RunSpec, X: Rows, r: int, names: ArrayLike | None = None) -
     if fixed is not None:
         try:
             fixed = check_array(fixed, dtype=X.dtype, input_name="fixed")
-        except TypeError:
+        except (TypeError, ValueError) as error:
+            if isinstance(error, ValueError) and "could not convert" not in str(error):
+                raise
             raise ValueError(f"fixed must be an array of parts with {d} columns.") from None
         if fixed.shape[1] != d or not 0 < len(fixed) < r:
             raise ValueError(
