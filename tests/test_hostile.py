@@ -642,6 +642,7 @@ NO_NUMBERS = [
     (lambda: NMFAlpha(2, feature_weight="").fit(X), "feature_weight must be numbers"),
     (lambda: NMFAlpha(2, feature_weight={}).fit(X), "feature_weight must be numbers"),
     (lambda: NMFAlpha(2, fixed={}).fit(X), "fixed must be an array of parts with 9 columns"),
+    (lambda: NMFAlpha(2, fixed=[["", "a"]]).fit(X), "fixed must be an array of parts with 9 col"),
     (lambda: SemiSupervisedNMF(2, backend=3.5).fit(X, Y), "backend=3.5 is unknown"),
     (lambda: SemiSupervisedNMF(2, lam=1e308, max_iter=3).fit(1e9 * X, Y), "The loss leaves"),
     (lambda: TransductiveSVM(C=1e-320).fit(X, Y), "C=1e-320 must be at least 1e-100"),
