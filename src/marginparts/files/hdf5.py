@@ -42,8 +42,8 @@ class _Reader:
         self.child: subprocess.Popen[str] | None = None
         self.seen: tuple[Any, ...] | None = None  # the last file that was in order
 
-    def check(self, path: Path) -> None:
-        """Refuse a file that cannot be read to its end."""
+    def check(self, path: Path, what: str) -> None:
+        """Refuse a file that cannot be read to its end; ``what`` says what it should be."""
         try:
             state = path.stat()
         except OSError:
@@ -53,8 +53,9 @@ class _Reader:
             return
         if self._is_ready():
             said = self._asked(this[0], _SECONDS + state.st_size / _BYTES_A_SECOND)
-            if said != "good":
-                raise FileProblemError(f"{path} {said or _BROKEN}; write or fetch it again.")
+            if said != _GOOD:
+                said = f"is cut short or is no {what}" if said == _BROKEN else said
+                raise FileProblemError(f"{path} {said or _FATAL}; write or fetch it again.")
         self.seen = this
 
     def _is_ready(self) -> bool:
@@ -65,7 +66,7 @@ class _Reader:
         with suppress(OSError):
             self.child = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                text=True,
+                text=True, env={**os.environ, "HDF5_USE_FILE_LOCKING": "FALSE"},
             )  # fmt: skip
             return self._answer(_SECONDS) == "ready"
         return False
@@ -95,16 +96,17 @@ class _Reader:
             self.child = None
 
 
-_BROKEN = "is damaged: the HDF5 library fails on it"
+#: What a child says of a file, and what is said of one that was its end.
+_GOOD, _BROKEN, _FATAL = "good", "broken", "is damaged: the HDF5 library fails on it"
 
 _reader = _Reader()
 atexit.register(_reader.end)
 
 
-def check_hdf5(path: Path) -> None:
+def check_hdf5(path: Path, what: str = "HDF5 file") -> None:
     """Refuse an HDF5 file that is damaged, or whose contents are not in it."""
     if sys.platform != "win32":  # where pipes cannot be waited for
-        _reader.check(path)
+        _reader.check(path, what)
 
 
 def _say(to: IO[str] | None, line: str) -> None:
@@ -128,7 +130,7 @@ def _serve() -> None:
             resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(until), resource.RLIM_INFINITY))
             verdict = _verdict(path)
         except Exception:  # a broken file makes the library raise anything
-            verdict = "is cut short or is no HDF5 file"
+            verdict = _BROKEN
         _say(sys.stdout, verdict)
 
 
@@ -157,10 +159,14 @@ def _verdict(path: Path) -> str:
             for start in starts if node.nbytes < _LARGE else (starts[0], starts[-1]):
                 node[start : start + rows]
 
-    with h5py.File(path, "r") as file:
+    try:
+        file = h5py.File(path, "r")
+    except BlockingIOError:  # another process writes to it, which is its own affair
+        return _GOOD
+    with file:
         read("/", file)
         file.visititems(read)
-    return wrong[0] if wrong else "good"
+    return wrong[0] if wrong else _GOOD
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def _opened_h5ad(path: Path) -> Iterator[Any]:
 def _annotated(path: Path) -> Iterator[Any]:
     """Open an h5ad file without reading its matrix."""
     anndata = optional_library("anndata", "h5ad", path)
-    check_hdf5(path)
+    check_hdf5(path, _H5AD)
     with library_reads(path, _H5AD):
         data = anndata.read_h5ad(path, backed="r")
     try:
