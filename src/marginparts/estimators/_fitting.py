@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import Array, Samples, Targets
 from marginparts.estimators._inputs import Counted, FitInputs, prepared
@@ -22,7 +23,7 @@ from marginparts.estimators.semi import SemiNMFAlpha
 from marginparts.labels import Labels
 from marginparts.recipe import Recipe, blocks_of
 from marginparts.selection import Choice, Classroom, Setting, choose, choose_taught
-from marginparts.svm.calibration import Calibration, calibrate
+from marginparts.svm.calibration import ENOUGH, Calibration, calibrate
 from marginparts.svm.head import Head, fit_head
 from marginparts.svm.thresholds import choose_thresholds
 
@@ -99,10 +100,7 @@ def _of_given_rows(found: Fitted, counted: Counted, n: int) -> Fitted:
     """Turn row numbers and coefficients of the rows that count into those of all n rows."""
     assert counted.rows is not None
     for parts in filter(None, (found.parts, found.beside)):
-        weighted = getattr(parts, "sample_weight_", None) is not None
         parts._spread_over(counted.rows, n)
-        if not weighted and isinstance(parts, NMFAlpha):  # those that are left count alike
-            parts.sample_weight_ = None
     return _renumbered(found, counted.rows)
 
 
@@ -112,6 +110,23 @@ def _renumbered(found: Fitted, rows: NDArray[np.intp]) -> Fitted:
         return found
     held_out = held_out._replace(rows=rows[held_out.rows])
     return found._replace(choice=found.choice._replace(held_out=held_out))
+
+
+def is_calibrated(estimator: NMFAlphaClassifier) -> bool:
+    """Whether there were labels enough for probabilities; if not, say why there are none."""
+    if getattr(estimator, "calibration_", None) is not None:
+        return True
+    check_is_fitted(estimator)
+    held_out = estimator.choice_.held_out
+    if held_out is None and not estimator.rehearse:
+        why = "no labels were hidden and predicted; fit with rehearse=True"
+    else:
+        n = 0 if held_out is None else len(held_out.rows)
+        why = (
+            f"{n} labels could be hidden and predicted, and {ENOUGH} with a few of each side are "
+            "needed; label more samples"
+        )
+    raise AttributeError(f"There are no probabilities: {why}.")
 
 
 def _fit_of(model: NMFAlphaClassifier, parts: Any) -> Callable[..., Any]:

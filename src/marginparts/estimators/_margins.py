@@ -47,10 +47,11 @@ class MarginTransformer(GapsTransformer):
         raise NotImplementedError
 
     def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
-        """Extend weights and directions to all n rows; those of weight 0 took no part."""
-        weights: Array = np.zeros(n)
-        weights[rows] = 1.0 if self.sample_weight_ is None else self.sample_weight_
-        self.sample_weight_ = weights
+        """Extend directions, and weights where there are any, to all n rows; others are zero."""
+        if self.sample_weight_ is not None:
+            weights: Array = np.zeros(n)
+            weights[rows] = self.sample_weight_
+            self.sample_weight_ = weights
         if self.directions_ is not None:
             self.directions_ = Directions(self.directions_, ()).spread_over(rows, n).S
 

@@ -16,12 +16,11 @@ from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
 from marginparts.estimators._base import CarriesPrior, PartsClassifier
-from marginparts.estimators._fitting import Fitted, fit_classifier
+from marginparts.estimators._fitting import Fitted, fit_classifier, is_calibrated
 from marginparts.estimators._notebook import ShowsParts
 from marginparts.labels import ClassWeight
 from marginparts.rows.dask import mapped_lazily
 from marginparts.selection import Setting
-from marginparts.svm.calibration import ENOUGH
 from marginparts.validation import is_dask
 
 #: The method of the paper, and nothing else; what it tunes is left to cross-validation.
@@ -31,23 +30,6 @@ _PAPER: dict[str, Any] = {
     "features": None, "pseudo": None, "init": "random", "solver": "mu", "max_iter": 200,
     "max_unlabeled": None,
 }  # fmt: skip
-
-
-def _is_calibrated(estimator: NMFAlphaClassifier) -> bool:
-    """Whether there were labels enough for probabilities; if not, say why there are none."""
-    if getattr(estimator, "calibration_", None) is not None:
-        return True
-    check_is_fitted(estimator)
-    held_out = estimator.choice_.held_out
-    if held_out is None and not estimator.rehearse:
-        why = "no labels were hidden and predicted; fit with rehearse=True"
-    else:
-        n = 0 if held_out is None else len(held_out.rows)
-        why = (
-            f"{n} labels could be hidden and predicted, and {ENOUGH} with a few of each side are "
-            "needed; label more samples"
-        )
-    raise AttributeError(f"There are no probabilities: {why}.")
 
 
 class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
@@ -372,7 +354,7 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
             state = {**state, "choice_": choice._replace(scores=dict(choice.scores))}
         super().__setstate__(state)
 
-    @available_if(_is_calibrated)
+    @available_if(is_calibrated)
     def predict_proba(self, X: Samples) -> Array:
         """Return calibrated probabilities of the classes.
 

@@ -317,8 +317,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         self._check_missing(X, labels, missing)
         if self.directions == "joint":
             check_joint(X, recipe.run, weights, self.checkpoint)
-        # the backend in use is compared in any case
-        no_matter = ("backend", "map_iter", "output")
+        no_matter = ("backend", "map_iter", "output")  # the backend in use is compared in any case
         told = {name: value for name, value in recipe.parameters().items() if name not in no_matter}
         told |= {"n_components": r, "lam": lam, "sample_weight": weights}
         with prepared(self, X, labels, r, told) as fit:
@@ -328,8 +327,9 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, found, weights)
         warn_of_the_limit(self)
         if same is not None:
-            self.sample_weight_ = counted.weights
             self.directions_ = same.spread(self.directions_)
+        ones = None if rows is None else np.ones(len(rows))  # beside others of weight 0
+        self.sample_weight_ = ones if counted.weights is None else counted.weights
         if rows is not None:
             self._spread_over(rows, n)
         return self
