@@ -1,11 +1,12 @@
-"""Cost of an update with weights, penalties, fixed parts, a prior, beside a plain one: News counts.
+"""Cost of an iteration with weights, penalties, fixed parts, a prior, beside a plain one.
 
     MARGINPARTS_DATA=path/to/data python benchmarks/steering.py
 
-One multiplicative update of V and one of H, from the same factors every time, on one thread and in
-seconds of the processor. All ways take turns, and the ratio is the median of those within a round:
-other work on the machine takes the caches from everybody now and then. What is asked once in a fit
-(the scaled copy of the data) is shown apart.
+News counts; the default solver's iteration (points ahead, a multiplicative update of V and one of
+H), from the same factors every time, on one thread and in seconds of the processor. All ways take
+turns, and the ratio is the median of those within a round: other work on the machine takes the
+caches from everybody now and then. What is asked once in a fit (the scaled copy of the data) is
+shown apart.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from common import both_updates, parser, raced, ratio_of, start, times_of
+from common import one_iteration, parser, raced, ratio_of, start, times_of
 from corpora import DESCRIBED, news_counts, partly_labeled
 from marginparts import margin_directions
 from marginparts.backends.cpu.backend import NumbaBackend
@@ -58,7 +59,7 @@ def _update(X: Any, S: Any, r: int, scales: Scales, run: RunSpec) -> Callable[[]
     problem.kept = kernels.factor(V)[:, : problem.steering.fixed].copy()
     if problem.steering.prior is not None:
         problem.pull = Pull.of(problem.steering.prior, kernels, V.dtype)
-    return both_updates(problem, V, H)
+    return one_iteration(problem, V, H)
 
 
 def main() -> None:

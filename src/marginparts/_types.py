@@ -203,7 +203,7 @@ class Problem(ABC):
         """`update` by coordinate descent; a ``bold`` one may do what could raise the loss."""
         raise NotImplementedError(f"{type(self).__name__} has no coordinate descent")
 
-    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+    def ahead(self, block: str, now: Array, before: Array, b: float, least: float) -> Array:
         """Return ``max(now + b * (now - before), least * now)``, maybe written over ``before``."""
         raise NotImplementedError(f"{type(self).__name__} takes plain steps only")
 

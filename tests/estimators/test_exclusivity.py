@@ -12,6 +12,7 @@ from marginparts import NMFAlpha, open_rows
 from marginparts.backends import get_backend
 from marginparts.backends.blocked import BlockedBackend
 from marginparts.datasets import load_docstrings
+from marginparts.losses.nmf_alpha import Apart, NMFAlphaProblem, Steering
 from oracle import BACKENDS, eq_2, eq_14, eq_15, eq_16, make_case
 
 R = 3
@@ -75,6 +76,24 @@ def test_exclusivity_is_that_of_a_transcription(backend, form, labeled, alpha):
     loss += size * (0.4 * V.sum() + 0.3 * (V**2).sum())
     assert_allclose(model.loss_curve_[-1], loss, rtol=1e-10)
     assert_allclose(model.reconstruction_err_, np.sqrt(2 * eq_2(case.X, H @ V.T)), rtol=1e-8)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_step_from_a_point_ahead_knows_that_point(backend):
+    case, backend = make_case(3), get_backend(backend)
+    apart = Apart(np.linspace(0.5, 1.5, case.V.shape[0]), 2.0, 2.0)
+    X, H, V, before = case.X, *map(backend.factor, (case.H, case.V, case.V / 2))
+
+    def problem():
+        return NMFAlphaProblem(backend, backend.prepare(X), steering=Steering(apart=apart))
+
+    one = problem()
+    point = one.ahead("V", V, before, 0.5, 1.0)
+    fresh = problem().update({"V": point, "H": H}, "V").factor.copy()
+    assert_array_equal(one.update({"V": point, "H": H}, "V").factor, fresh)
+    point *= 3.0  # sums that were known before a factor changed must not be taken again
+    fresh = problem().update({"V": point, "H": H}, "V").factor.copy()
+    assert_array_equal(one.update({"V": point, "H": H}, "V").factor, fresh)
 
 
 @settings(max_examples=15, deadline=None)

@@ -21,7 +21,7 @@ class Fake(Problem):
     def step(self, factor):
         return Step(factor, self.violation)
 
-    def ahead(self, now, before, b, least):
+    def ahead(self, block, now, before, b, least):
         return np.maximum(now + b * (now - before), least * now)
 
 

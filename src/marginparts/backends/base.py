@@ -57,6 +57,7 @@ class Shared(NamedTuple):
 
     rows: Array  # (d,)
     mass: float
+    sums: Array  # (r,), of the factor before the step
     l1: float
     l2: Any  # a number, or (d,)
 
@@ -205,7 +206,7 @@ class Backend(ABC):
         ``q / v t**2 + u t = g v``.
         """
         g = self.numerator(X, A, B, also, plus)
-        g = g + asked.mass * inverse_or_zero(column_sums(A), np.float64)
+        g = g + asked.mass * inverse_or_zero(asked.sums, np.float64)
         rest = A.sum(axis=1, keepdims=True) - A
         q = np.reshape(asked.l2, (-1, 1)) * A + asked.rows[:, None] * rest
         half = (den + asked.l1) / 2
@@ -255,6 +256,13 @@ class Backend(ABC):
     def ahead(self, now: Array, before: Array, b: float, least: float) -> Any:
         """Return ``max(now + b * (now - before), least * now)``, maybe written over ``before``."""
         return moved_ahead(now, before, b, least)
+
+    def ahead_and_sums(
+        self, now: Array, before: Array, b: float, least: float
+    ) -> tuple[Any, Array]:
+        """Return what `ahead` returns, and its `column_sums`."""
+        point = self.ahead(now, before, b, least)
+        return point, self.column_sums(point)
 
     # ---- coordinate descent, where a backend has it
 

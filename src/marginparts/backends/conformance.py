@@ -128,7 +128,13 @@ class _Comparison:
         )
         self._same_step("H", step, known)
         ahead = backend.ahead(step.factor, self.A, 0.5, 0.1)
-        self._same("ahead", ahead, oracle.ahead(known.factor, A, 0.5, 0.1))
+        known_ahead = oracle.ahead(known.factor, A, 0.5, 0.1)
+        self._same("ahead", ahead, known_ahead)
+        if backend.can_shrink:
+            ahead, total = backend.ahead_and_sums(step.factor, ahead, 0.5, 0.1)
+            known_ahead = oracle.ahead(known.factor, known_ahead, 0.5, 0.1)
+            self._same("ahead_and_sums", ahead, known_ahead)
+            self._close("sums ahead", total[: A.shape[1]], sums(known_ahead))  # maybe padded
 
     def _check_feature_without_fit(self) -> None:
         """Where a.b is 0 an entry of X counts for nothing in an update; the loss is infinite."""

@@ -37,7 +37,7 @@ class MultiplicativeProblem(Problem):
         """Return the multiplicative update of one factor."""
         return multiplicative_step(state[block], *self.ratio(state, block), gauge)
 
-    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+    def ahead(self, block: str, now: Array, before: Array, b: float, least: float) -> Array:
         """Return a point ahead of a factor, for extrapolation."""
         return moved_ahead(now, before, b, least)
 

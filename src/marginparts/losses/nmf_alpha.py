@@ -61,9 +61,9 @@ class Apart(NamedTuple):
     mass: float
     scale: float
 
-    def asked_with(self, penalty: Penalty) -> Shared:
-        """Return what the step of V is asked, its penalty included."""
-        return Shared(self.rows, self.mass, self.scale + penalty.l1, penalty.l2)
+    def asked_with(self, penalty: Penalty, sums: Array) -> Shared:
+        """Return what the step of a V with these column sums is asked, its penalty included."""
+        return Shared(self.rows, self.mass, sums, self.scale + penalty.l1, penalty.l2)
 
     def charge(self, backend: Backend, V: Array) -> float:
         """Return what this adds to the loss."""
@@ -167,6 +167,7 @@ class NMFAlphaProblem(Problem):
     kept: Any = None  # (d, k), the columns of V that are fixed
     pull: Pull | None = None  # the prior of V, prepared
     _row_weights: dict[float, Array] = field(default_factory=dict, repr=False)
+    _ahead: tuple[Any, Any] = field(default=(None, None), repr=False)  # a point, its column sums
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
 
@@ -223,7 +224,7 @@ class NMFAlphaProblem(Problem):
         step = step or self.backend.half_step
         penalty = self.steering.V if block == "V" else self.steering.H
         if block == "V" and self.steering.apart is not None:  # never with sweeps or gaps
-            asked = self.steering.apart.asked_with(penalty)
+            asked = self.steering.apart.asked_with(penalty, self._sums_at(state["V"]))
             step = partial(self.backend.half_step_apart, asked=asked)
             plain = False
         elif not penalty.is_none:
@@ -250,6 +251,11 @@ class NMFAlphaProblem(Problem):
         plus = Plus(self.S, T, self.lam)
         return step(X, H, V, sums(V), weight=self.row_weight, plus=plus)  # eq. 16
 
+    def _sums_at(self, V: Array) -> Array:
+        """Return the column sums of V; those of a point ahead are known, and asked for once."""
+        (point, sums), self._ahead = self._ahead, (None, None)
+        return sums if point is V else self.backend.column_sums(V)
+
     def mass(self, B: Array) -> Array:
         """Return the sums (r,) of a factor: what the data has in a denominator."""
         return self.backend.column_sums(B)
@@ -272,8 +278,12 @@ class NMFAlphaProblem(Problem):
         assert self.S is not None
         return self.S.T @ H
 
-    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+    def ahead(self, block: str, now: Array, before: Array, b: float, least: float) -> Array:
         """Return a point ahead of a factor, for extrapolation."""
+        if block == "V" and self.steering.apart is not None:
+            point, sums = self.backend.ahead_and_sums(now, before, b, least)
+            self._ahead = point, sums  # for the update of V that follows
+            return point
         return self.backend.ahead(now, before, b, least)
 
     def loss(self, state: State) -> float:

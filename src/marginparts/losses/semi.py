@@ -123,7 +123,7 @@ class SemiProblem(Problem):
             self._products = kept = (V.copy(), XV, V.T @ V)
         return kept[1], kept[2]
 
-    def ahead(self, now: Array, before: Array, b: float, least: float) -> Array:
+    def ahead(self, block: str, now: Array, before: Array, b: float, least: float) -> Array:
         """Return a point ahead of a factor, for extrapolation, written over ``before``."""
         for rows in gen_batches(len(now), max(1, _AT_ONCE // now.shape[1])):
             before[rows] = moved_ahead(now[rows], before[rows], b, least)

@@ -331,7 +331,7 @@ def _points_ahead(
         now, before = state[block], momentum.before.get(block)
         momentum.before[block] = now
         if before is not None:
-            points[block] = problem.ahead(now, before, momentum.b, momentum.least)
+            points[block] = problem.ahead(block, now, before, momentum.b, momentum.least)
     return points
 
 

@@ -105,6 +105,15 @@ class NumbaBackend(Backend):
             kernels.move_ahead(now, before, dtype(b), dtype(least))
         return before
 
+    def ahead_and_sums(
+        self, now: Array, before: Array, b: float, least: float
+    ) -> tuple[Array, Array]:
+        """`ahead` and `column_sums` in one pass."""
+        dtype = now.dtype.type
+        with kernels.threads(now.size):
+            sums = kernels.move_ahead_and_sum(now, before, dtype(b), dtype(least))
+        return before, np.asarray(sums.sum(axis=0))
+
     def ratio_matmul(self, X: Matrix, A: Array, B: Array) -> Array:
         """Return ``(X / (A @ B.T)) @ B`` over the nonzeros of X."""
         if not isinstance(X, SparseMatrix):
@@ -156,7 +165,7 @@ class NumbaBackend(Backend):
                 X, A, B, den, asked=asked, also=also, plus=plus, gauge=gauge
             )
         args = _SparsePass(A, B, den, None, also, plus, out)
-        args.set_apart(asked, den, self.column_sums(A))
+        args.set_apart(asked, den)
         return self._sparse_step(X, args, gauge)
 
     def _sparse_step(self, X: SparseMatrix, args: _SparsePass, gauge: bool) -> Step:
@@ -306,12 +315,12 @@ class _SparsePass:
             out = whole_lines(self.A.shape, A.dtype)
         self.out = out
         self.lines, self.floor = lines_of(self.A), _floor(self.A)
-        self.apart = self.weight[:0], self.weight[:0], self.den, self.den
+        self.apart: tuple[Array, Array, Array, Array] | None = None
 
-    def set_apart(self, asked: Shared, den: Array, sums: Array) -> None:
-        """Make it a pass with a charge for shared features; ``sums`` are those of A's columns."""
+    def set_apart(self, asked: Shared, den: Array) -> None:
+        """Make it a pass with a charge for shared features."""
         dtype, mass, half = self.A.dtype, np.zeros_like(self.den), np.zeros_like(self.den)
-        mass[0, : self.rank] = asked.mass * inverse_or_zero(sums, np.float64)
+        mass[0, : self.rank] = asked.mass * inverse_or_zero(asked.sums, np.float64)
         half[0, : self.rank] = (den + asked.l1) / 2
         squares = np.broadcast_to(np.asarray(asked.l2, dtype), len(self.A))
         self.apart = asked.rows.astype(dtype), np.ascontiguousarray(squares), mass, half

@@ -193,10 +193,9 @@ def half_step(  # type: ignore[no-untyped-def]
     ``out`` may be A itself. ``gauge`` (n_tasks, 2) gets each task's mass and violation, ``begun``
     (n, r) is a part of the numerator that is there already; empty ones leave them out.
     ``apart`` is (w, square, mass, half): the mass joins the numerators, and the rest is for
-    `write_apart`; an empty w leaves it out.
+    `write_apart`. None leaves it out, of the compiled code as well: few fits ask for it.
     """
     one = A.dtype.type(1)
-    charges, squares, mass_of, half_of = apart
     ptr2, idx2, x2, B2, weight2 = also
     ptr3, idx3, s3, T3, weight3 = plus
     for t in prange(len(tasks) - 1):
@@ -215,17 +214,16 @@ def half_step(  # type: ignore[no-untyped-def]
             if len(ptr3) > 0:
                 sum_plus(lines, sums, ptr3[i], ptr3[i + 1], idx3, s3, T3, weight3)
             w = one if len(weight) == 0 else weight[i]
-            is_charged = len(charges) > 0
-            if is_charged:
-                vec.add_scaled(lines, sums, one, mass_of, 0)
+            if apart is not None:
+                vec.add_scaled(lines, sums, one, apart[2], 0)
             if len(gauge) > 0:
-                if is_charged:
-                    charged_denominators(A, i, half_of, charges[i], squares[i], own)
+                if apart is not None:
+                    charged_denominators(A, i, apart[3], apart[0][i], apart[1][i], own)
                 mass, worst = vec.violation(lines, sums, A, i, own, w)
                 gauge[t, 0] += mass
                 gauge[t, 1] += worst
-            if is_charged:
-                vec.write_apart(lines, sums, A, i, half_of, charges[i], squares[i], out)
+            if apart is not None:
+                vec.write_apart(lines, sums, A, i, apart[3], apart[0][i], apart[1][i], out)
             else:
                 vec.write_step(lines, sums, A, i, inverse, one / w, out)
         vec.restore_mode(mode)
@@ -350,6 +348,21 @@ def move_ahead(now, before, b, least):  # type: ignore[no-untyped-def]
         for k in range(now.shape[1]):
             point = now[i, k] + b * (now[i, k] - before[i, k])
             before[i, k] = max(point, least * now[i, k])
+
+
+@compiled(fastmath=IN_ORDER, parallel=True)
+def move_ahead_and_sum(now, before, b, least):  # type: ignore[no-untyped-def]
+    """`move_ahead`; return what `column_sums` then returns."""
+    n, r = now.shape
+    n_blocks = min(TASKS, (n + 255) // 256)
+    sums = np.zeros((n_blocks, r))
+    for t in prange(n_blocks):
+        for i in range(n * t // n_blocks, n * (t + 1) // n_blocks):
+            for k in range(r):
+                point = max(now[i, k] + b * (now[i, k] - before[i, k]), least * now[i, k])
+                before[i, k] = point
+                sums[t, k] += point
+    return sums
 
 
 @contextmanager
