@@ -26,11 +26,12 @@ from marginparts import estimators
 from marginparts._types import Check, Stop
 from marginparts.app.evaluation import Rated
 from marginparts.app.model import Card, Model, PathStep
+from marginparts.app.model_file import _KEPT, load, save
 from marginparts.app.model_file import _registry as registry
-from marginparts.app.model_file import load, save
 from marginparts.app.model_file._decode import decode
 from marginparts.app.model_file._encode import CannotKeepError, encode
 from marginparts.app.model_file._registry import register
+from marginparts.app.model_file._tables import TABLES
 from marginparts.app.preparation import prepare_texts
 from marginparts.app.readers import Layout
 from marginparts.backends import get_backend
@@ -217,6 +218,14 @@ def test_only_classes_with_known_parts_can_be_registered():
     with pytest.raises(ValueError, match="Another class named Check"):
         register(type("Check", (NamedTuple("Check", [("a", int)]),), {"__module__": "elsewhere"}))
     assert registry.CLASSES["Check"] is Check
+
+
+@pytest.mark.parametrize(
+    "cls", [cls for cls in _KEPT if is_dataclass(cls) or hasattr(cls, "_fields")]
+)
+def test_every_field_of_what_is_kept_is_checked(cls):
+    names = [each.name for each in fields(cls)] if is_dataclass(cls) else cls._fields
+    assert set(names) <= {line.name for line in TABLES[cls.__name__]}
 
 
 # ---- models

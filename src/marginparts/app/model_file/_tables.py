@@ -112,6 +112,11 @@ def _are_scores(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     )
 
 
+def _are_counts(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
+    counts = fields["nonzeros"]
+    return isinstance(counts, dict) and all(isinstance(n, int) and n >= 0 for n in counts.values())
+
+
 def _weights_fit(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
     """Whether there is a number, 0 or larger, for each feature; a list of them will do."""
     if fields.get("feature_weight") is None:
@@ -322,6 +327,7 @@ TABLES: dict[str, Table] = {
     "Check": (
         Value("iteration", "int", 0), Value("loss", "float", nan=True),
         Value("seconds", "float", nan=True), Value("residual", "float", nan=True),
+        Rule("nonzeros", _are_counts),
     ),
     "Past": (
         Field("A", ("d", "r"), least=0), Field("B", ("r",), least=0),
@@ -356,7 +362,7 @@ TABLES: dict[str, Table] = {
         *(Value(name, "str", optional=True) for name in ("text", "label", "label_sep")),
         Items("names", Value("names", "str"), "d", optional=True),
         Value("n_columns", "int", 1, letter="d", optional=True),
-        Value("gaps", "bool", optional=True),
+        *(Value(name, "bool", optional=True) for name in ("zero_based", "invert", "gaps")),
         Value("vectors", "int", 0, optional=True), Value("encoder", "str", optional=True),
         Rule("encoder", lambda fields, sizes: is_encoder(fields.get("encoder") or "wordllama")),
         Items("image_shape", Value("image_shape", "int", 1, 2**16), 2, optional=True),
