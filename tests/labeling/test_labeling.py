@@ -15,6 +15,7 @@ from marginparts.labeling.finish import Finish
 from marginparts.labeling.learning import HeldOut, labels_of
 from marginparts.labeling.progress import Look, advice, enough, estimate, most_ahead
 from marginparts.labeling.server import LabelServer
+from marginparts.labeling.state import UNDOABLE
 from marginparts.labeling.suspicion import suspects
 
 WORDS = {
@@ -127,10 +128,7 @@ def content(labeling):
     return dict(state.answers), list(state.names), dict(state.notes), set(state.forbidden)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["label", "none", "skip", "note", "rename", "merge", "split", "forbid", "confirm"],
-)
+@pytest.mark.parametrize("kind", UNDOABLE)
 def test_everything_can_be_undone(kind):
     labeling = started(12)
     before = content(labeling)
