@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 import marginparts
+from marginparts import selection
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(marginparts.__file__).parent
@@ -160,6 +161,20 @@ def test_commands_on_the_pages_are_understood(line):
         if hasattr(command, "resolve_command"):
             context = command.make_context(name, [], parent=context, resilient_parsing=True)
     command.make_context(name, args, parent=context)  # parses, and runs nothing
+
+
+def test_the_table_of_candidates_has_the_grids():
+    page = (ROOT / "docs" / "math.md").read_text(encoding="utf-8")
+    grids = {
+        "lam": selection.LAM_GRID, "map_iter": selection.MAP_GRID, "C": selection.C_GRID,
+    }  # fmt: skip
+    defaults = selection.DEFAULT._asdict()
+    for name, grid in grids.items():
+        tried, usual = re.search(rf"^\| `{name}`.*? \| (.+?) \| (.+?) \|$", page, re.M).groups()
+        assert tried.partition(";")[0] == ", ".join(f"{value:g}" for value in grid)
+        assert usual.partition(";")[0] == f"{defaults[name]:g}"
+    several = ", ".join(f"{value:g}" for value in selection.LAM_GRID_SEVERAL)
+    assert f"for samples with several labels {several} |" in page
 
 
 def figures_of_the_race(page):
