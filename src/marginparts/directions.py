@@ -160,14 +160,14 @@ def margin_directions(
     """
     X = check_matrix(X, "margin_directions")
     check_sum(X, "margin_directions")
-    own = None
+    own_features = None
     if not isinstance(features, str) and features is not None:
-        own, features = check_features(features, X.shape[0]), None
+        own_features, features = check_features(features, X.shape[0]), None
     C = check_cost(C, "C")
     spec = DirectionSpec(directions, multiclass, features, pseudo, C, scale, class_weight)
     labels = encode_labels(y, X.shape[0])
     check_class_weight(class_weight, labels)
-    return find_directions(X, labels, spec, seed_of(random_state), features=own).S
+    return find_directions(X, labels, spec, seed_of(random_state), features=own_features).S
 
 
 def check_features(features: Samples, n: int) -> Data:
@@ -201,33 +201,24 @@ def find_directions(
     """
     if isinstance(X, OutOfCore):
         return _gathered_directions(X, labels, spec, seed)
-    C, scale = spec.C, spec.scale
     seen = _seen(X, labels, spec, features, whole)
     if spec.pseudo is not None:
-        labels = pseudo_labels(seen, labels, spec.pseudo, C, seed, spec.class_weight)
+        labels = pseudo_labels(seen, labels, spec.pseudo, spec.C, seed, spec.class_weight)
     mass = row_mass(X)
     tasks = [_without_empty(task, mass) for task in labels.tasks(spec.multiclass)]
     numbers = [k for k, task in enumerate(tasks) if len(np.unique(task.signs)) == 2]
     usable = [tasks[k] for k in numbers]
-    costs = [C * task_weights(task, labels, spec.class_weight) for task in usable]
-    if weights is not None:
-        counts = [counts_of(weights, tasks[k], k) for k in numbers]
-        costs = [cost * own for cost, own in zip(costs, counts, strict=True)]
-    duals = duals_of(seen, usable, spec.source, costs, seed)
-    if spec.source == "class":  # sums know no cost, and are weighted
-        if weights is not None:
-            duals = counts
-        if labels.weights is not None:
-            duals = [labels.weights[t.rows] * alpha for t, alpha in zip(usable, duals, strict=True)]
+    counts = None if weights is None else [counts_of(weights, tasks[k], k) for k in numbers]
+    costs, alphas = _costs_and_alphas(seen, usable, labels, spec, seed, counts)
     same = features is None and spec.features is None
     carry = np.ones(len(mass)) if same else _carry(X, seen)
-    kept = _borne(usable, duals, carry, enough=any if has_signs(X) else all)
+    kept = _with_both_sides(usable, alphas, carry, enough=any if has_signs(X) else all)
     usable = [usable[k] for k in kept]
+    own = [costs[k] for k in kept], [alphas[k] for k in kept]
     _report_left_out(tasks, usable)
-    own = ([costs[k] for k in kept], [duals[k] for k in kept])
     asked = Questions(seen, usable, *own, carry, np.ones(2 * len(kept)))
     S = asked.directions()
-    if scale and S.shape[1]:
+    if spec.scale and S.shape[1]:
         count = np.sum if labels.weights is None else labels.weights.dot
         total = count(mass) if whole is None else whole.mass
         divisors = _divisors(S, mass, by_mass=by_mass)
@@ -235,6 +226,32 @@ def find_directions(
         S = _in_range(S @ sp.diags_array(asked.factors))
     names = tuple(task.name for task in usable)
     return Directions(sp.csr_array(S).astype(X.dtype), names, asked if keep else None)
+
+
+def _costs_and_alphas(
+    seen: sp.csr_array,
+    tasks: list[BinaryTask],
+    labels: Labels,
+    spec: DirectionSpec,
+    seed: int,
+    counts: list[Array] | None,
+) -> tuple[list[NDArray[np.float64]], list[Array]]:
+    """Return the cost and the coefficient (m,) of each sample of each task.
+
+    ``counts`` say how often each of them counts: by its cost, or, where the source knows none, by
+    its coefficient.
+    """
+    costs = [spec.C * task_weights(task, labels, spec.class_weight) for task in tasks]
+    if counts is not None:
+        costs = [cost * count for cost, count in zip(costs, counts, strict=True)]
+    alphas = duals_of(seen, tasks, spec.source, costs, seed)
+    if spec.source != "class":
+        return costs, alphas
+    alphas = alphas if counts is None else counts
+    if labels.weights is not None:
+        pairs = zip(tasks, alphas, strict=True)
+        alphas = [labels.weights[task.rows] * alpha for task, alpha in pairs]
+    return costs, alphas
 
 
 def _in_range(S: sp.csr_array) -> sp.csr_array:
@@ -269,16 +286,17 @@ def _carry(X: Data, seen: sp.csr_array) -> Array:
     return np.asarray(carry)
 
 
-def _borne(
-    tasks: list[BinaryTask], duals: list[Array], carry: Array, enough: Callable[..., bool]
+def _with_both_sides(
+    tasks: list[BinaryTask], alphas: list[Array], carry: Array, enough: Callable[..., bool]
 ) -> list[int]:
-    """Return which hyperplanes have coefficients above 0 on both sides.
+    """Return which tasks have coefficients above 0 on both sides, or on as many as are ``enough``.
 
-    Without a constant, samples of one side may bear one among points of either sign.
+    Among points of either sign one side is: the hyperplane goes through the origin, and samples of
+    one class alone can then hold it in place.
     """
     return [
         k
-        for k, (task, alpha) in enumerate(zip(tasks, duals, strict=True))
+        for k, (task, alpha) in enumerate(zip(tasks, alphas, strict=True))
         if enough(np.any((alpha * carry[task.rows])[task.signs == sign] > 0) for sign in (1, -1))
     ]
 

@@ -194,7 +194,7 @@ def duals_of(
                 "The SVMs behind the directions did not converge; their cost is too large for this "
                 "data, use a smaller one.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         return [solution.alpha for solution in solutions]
     from marginparts.svm._perceptrons import duals_of_passes
