@@ -60,13 +60,17 @@ def fit_classifier(
     too. ``cv`` is the number of folds, None for as many as suit the labels, or folds.
     """
     plan = plan_of(model, X, y, sample_weight, several=several, cv=cv)
-    labels, recipe, grid, room = plan.labels, plan.recipe, plan.grid, None
+    labels, recipe, grid, classroom = plan.labels, plan.recipe, plan.grid, None
     rank, settings = max(grid.n_components), settings_of(model, plan)
     with prepared(model, plan.X, labels, rank, settings) as ready:
         if plan.taught:
-            room = Classroom.of(ready.X, labels, recipe, plan.comparison, ready.seed, plan.seeds)
-            grid = room.left_open(plan.given, grid)
-            choice = choose_taught(room, grid, recipe, plan.comparison, ready.seed, model.callback)
+            classroom = Classroom.of(
+                ready.X, labels, recipe, plan.comparison, ready.seed, plan.seeds
+            )
+            grid = classroom.left_open(plan.given, grid)
+            choice = choose_taught(
+                classroom, grid, recipe, plan.comparison, ready.seed, model.callback
+            )
         else:
             choice = choose(
                 ready.X, labels, grid, recipe, plan.comparison, ready.seed,
@@ -77,11 +81,11 @@ def fit_classifier(
             direction_C=best.direction_C, map_iter=best.map_iter, C=best.C,
             normalize=best.normalize,
         )  # fmt: skip
-        if room is None:
+        if classroom is None:
             fitted, head = _fit_plain(model, best, recipe, labels, ready)
         else:
-            fitted, head = _fit_taught(model, best, recipe, labels, ready, room)
-    found = _found(model, plan, choice, fitted, head, room)
+            fitted, head = _fit_taught(model, best, recipe, labels, ready, classroom)
+    found = _found(model, plan, choice, fitted, head, classroom)
     if plan.same is not None:
         found = _of_counted_rows(found, plan.same, plan.counted)
     return found if plan.counted.rows is None else _of_given_rows(found, plan.counted, plan.n)
@@ -155,7 +159,7 @@ def _fit_plain(
 
 def _fit_taught(
     model: NMFAlphaClassifier, best: Setting, recipe: Recipe, labels: Labels, ready: FitInputs,
-    room: Classroom,
+    classroom: Classroom,
 ) -> tuple[list[Any], Head]:  # fmt: skip
     """Fit what was chosen to all samples, with known labels and those that teachers guessed.
 
@@ -163,10 +167,10 @@ def _fit_taught(
     """
     if ready.X.shape[0] > TEACHABLE:
         _return_freed_memory()
-    found = room.all_directions(ready.X, recipe, ready.seed, labels.weights)
-    start = room.start(room.lesson, best.n_components, ready.X.shape[0])
+    found = classroom.all_directions(ready.X, recipe, ready.seed, labels.weights)
+    start = classroom.start(classroom.lesson, best.n_components, ready.X.shape[0])
     blocks, fitted, codes = blocks_of(ready.X, recipe.embedded), [], []
-    for k, (X, seen) in enumerate(zip(blocks, room.blocks(recipe), strict=True)):
+    for k, (X, seen) in enumerate(zip(blocks, classroom.blocks(recipe), strict=True)):
         signed = bool(recipe.embedded) and k == len(blocks) - 1
         own = replace(recipe, embedded=X.shape[1] if signed else 0)
         kind: Any = SemiNMFAlpha if signed else NMFAlpha
@@ -178,11 +182,11 @@ def _fit_taught(
             found=found, weights=labels.weights,
         )  # fmt: skip
         parts.classes_ = labels.classes
-        parts._project(None if signed else room.weights)
+        parts._project(None if signed else classroom.weights)
         fitted.append(parts)
         codes.append(parts._codes(seen))
-    (head,) = room.heads(
-        np.hstack(codes), room.lesson, [recipe.head.C], normalize=bool(recipe.head.normalize),
+    (head,) = classroom.heads(
+        np.hstack(codes), classroom.lesson, [recipe.head.C], normalize=bool(recipe.head.normalize),
         class_weight=recipe.head.class_weight,
     )  # fmt: skip
     return fitted, head
@@ -196,7 +200,7 @@ def _return_freed_memory() -> None:
 
 def _found(
     model: NMFAlphaClassifier, plan: Plan, choice: Choice, fitted: list[Any], head: Head,
-    room: Classroom | None,
+    classroom: Classroom | None,
 ) -> Fitted:  # fmt: skip
     """Return what a fit has found, with thresholds and probabilities where labels were hidden."""
     thresholds: Array = np.zeros(len(head.intercept))
@@ -205,12 +209,12 @@ def _found(
         rows, values = choice.held_out
         truth = labels.take(rows)
         if labels.multilabel and model.thresholds is not None:
-            trust = 1.0 if room is None else room.trust
+            trust = 1.0 if classroom is None else classroom.trust
             thresholds = trust * choose_thresholds(values, truth, model.scoring)
             # the hyperplanes are moved by the thresholds, so that a value above 0 is a yes
             head = head._replace(intercept=head.intercept - thresholds)
         calibration = calibrate(values - thresholds, truth)
-    teachers = {} if room is None else room.lesson.teachers
+    teachers = {} if classroom is None else classroom.lesson.teachers
     parts, beside = fitted[0], fitted[1] if len(fitted) > 1 else None
     return Fitted(
         choice, parts, head, thresholds, calibration, int(labels.labeled.sum()), teachers,
