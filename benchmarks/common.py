@@ -72,7 +72,7 @@ Curve = list[Check]
 
 
 def seconds_to(target: float, curve: Curve) -> float | None:
-    """Return when a run came down to a loss, on the line between two looks at it."""
+    """Return when a run came down to a loss, on the line between two evaluations of it."""
     before = None
     for now in curve:
         if now.loss <= target:

@@ -72,7 +72,7 @@ def curves_of(corpus: Corpus, r: int, seconds: float, names: list[str]) -> dict[
 
 def loss_of_100(curves: dict[str, Curve]) -> float:
     """Return the loss after 100 plain updates, or after all of them where there were fewer."""
-    return [look.loss for look in curves["marginparts mu"] if look.iteration <= 100][-1]
+    return [check.loss for check in curves["marginparts mu"] if check.iteration <= 100][-1]
 
 
 def summarize(r: int, curves: dict[str, Curve], millions: bool) -> None:

@@ -218,15 +218,15 @@ def larger_than_the_card(table: Table, facts: dict[str, Any], quick: bool) -> No
                 random_state=0,
             )  # fmt: skip
             seconds = time.perf_counter() - began
-            looks = found[how].history
-            ms = 1e3 * (looks[-1].seconds - looks[0].seconds) / iterations
+            checks = found[how].history
+            ms = 1e3 * (checks[-1].seconds - checks[0].seconds) / iterations
             peak = torch.cuda.max_memory_allocated() / 2**30
             table.add(measured=f"larger than the card, {kind}", how=how, rows=X.shape[0],
                       columns=X.shape[1], rank=r, milliseconds=round(ms),
                       terabytes=round(size / 1e12, 3), peak_gib=round(peak, 2),
                       **facts)  # fmt: skip
             print(f"{kind} {size / 2**30:.1f} GiB, {how}: {ms:.0f} ms an update with its share of "
-                  f"two looks, {seconds:.0f} s in all, peak {peak:.1f} GiB",
+                  f"two evaluations of the loss, {seconds:.0f} s in all, peak {peak:.1f} GiB",
                   flush=True)  # fmt: skip
         apart = np.abs(found["streamed"].V - found["whole"].V).max() / found["whole"].V.max()
         print(f"    V streamed and whole: {apart:.1e} apart", flush=True)

@@ -48,7 +48,7 @@ COLLECTIONS = (
 )  # fmt: skip
 
 #: Labels asked, drawn at random, and after how many it learns and looks how good it is.
-ASKED, RANDOM, STEP, LOOK = 100, 150, 5, 20
+ASKED, RANDOM, STEP, CHECK = 100, 150, 5, 20
 
 #: Rows that can be asked about, and test rows, at most.
 ROWS, TEST = 900, 500
@@ -101,11 +101,11 @@ class Session:
             assert sample is not None
             labeling.answer(sample["id"], self.labels[sample["row"] - 1])
             if k % STEP == 0:
-                insight = labeling.refit.learn(check=k % LOOK == 0)
-            if k % LOOK == 0 and insight.beliefs is not None:
+                insight = labeling.refit.learn(check=k % CHECK == 0)
+            if k % CHECK == 0 and insight.beliefs is not None:
                 found = {"labels": k, "score": self.score(insight.beliefs)}
                 last = labeling.state.estimates[-1]
-                yield found | {name: last.get(name) for name in progress.Look._fields[1:]}
+                yield found | {name: last.get(name) for name in progress.Measurement._fields[1:]}
 
     def random(self, n: int) -> float:
         """Return the score after n labels drawn at random."""
@@ -119,7 +119,7 @@ class Session:
 
 
 #: What is written down of a session.
-COLUMNS = ("data", "seed", "how", "labels", "score", *progress.Look._fields[1:])
+COLUMNS = ("data", "seed", "how", "labels", "score", *progress.Measurement._fields[1:])
 
 
 def race(name: str, seed: int, table: Table, longest: int) -> None:
@@ -148,10 +148,10 @@ def show(path: Path) -> None:
         if ("asked", ASKED) not in scores:
             continue  # not done yet
         curve = [r for r in own if r["how"] == "asked"]
-        looks = [_look(r) for r in curve]
-        ends = (n + 1 for n in range(len(looks)) if progress.enough(looks[: n + 1]))
-        stop = looks[k - 1].labeled if (k := next(ends, None)) else None
-        last = looks[-1].labeled
+        measured = [_measured(r) for r in curve]
+        ends = (n + 1 for n in range(len(measured)) if progress.enough(measured[: n + 1]))
+        stop = measured[k - 1].labeled if (k := next(ends, None)) else None
+        last = measured[-1].labeled
         off = None if stop is None else scores["asked", last] - scores["asked", stop]
         said.append((name, seed, scores, stop, off, last))
     print("data          seed  asked 100  random 100  random 150  stop at  gained by the end")
@@ -169,9 +169,9 @@ def show(path: Path) -> None:
     print(f"advised to stop in {len(offs)} of {len(said)}; within a point of the end in {good}")
 
 
-def _look(row: dict[str, str]) -> progress.Look:
-    values = (float(row[name]) if row[name] else None for name in progress.Look._fields[1:])
-    return progress.Look(int(row["labels"]), *values)
+def _measured(row: dict[str, str]) -> progress.Measurement:
+    values = (float(row[name]) if row[name] else None for name in progress.Measurement._fields[1:])
+    return progress.Measurement(int(row["labels"]), *values)
 
 
 def suspicion(name: str, seed: int, table: Table) -> None:

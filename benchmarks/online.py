@@ -62,14 +62,14 @@ def pass_over(
     rows = rows_in(order, corpus.y)
     model = OnlineNMFAlphaClassifier(facts["rank"], lam=1.0, batch_size=size, random_state=0)
     starts = range(0, len(rows), size)
-    looks = {starts[(len(starts) - 1) * k // 5] for k in range(6)}
+    checked = {starts[(len(starts) - 1) * k // 5] for k in range(6)}
     seconds = 0.0
     for start in starts:
         batch = rows[start : start + size]
         began = time.perf_counter()
         model.partial_fit(corpus.X[batch], y[batch])
         seconds += time.perf_counter() - began
-        if start in looks:
+        if start in checked:
             samples = start + len(batch)
             accuracy = float(model.score(corpus.X_test, corpus.y_test))
             table.add(

@@ -55,7 +55,7 @@ def run(
     peer : Peer
     X : (n, d) CSR
     seconds : float
-        Time for steps; looks at the loss are not counted.
+        Time for steps; evaluations of the loss are not counted.
     enough, limit : float
         A run goes on up to ``limit`` seconds if its loss is not yet as low as ``enough``.
 
@@ -66,7 +66,7 @@ def run(
     """
     limit = seconds if limit is None else limit
     iteration, spent = 0, 0.0
-    curve = [_look(peer, X, iteration, spent)]
+    curve = [_checked(peer, X, iteration, spent)]
     while True:
         began = time.perf_counter()
         peer.step()
@@ -74,12 +74,12 @@ def run(
         iteration += 1
         due = iteration <= _FIRST or spent >= _GROWTH * curve[-1].seconds
         if due or spent >= limit:
-            curve.append(_look(peer, X, iteration, spent))
+            curve.append(_checked(peer, X, iteration, spent))
             if spent >= limit or (spent >= seconds and curve[-1].loss <= enough):
                 return curve
 
 
-def _look(peer: Peer, X: Any, iteration: int, spent: float) -> Check:
+def _checked(peer: Peer, X: Any, iteration: int, spent: float) -> Check:
     found = math.nan if peer.factors is None else loss(X, *peer.factors())
     return Check(iteration, spent, found)
 

@@ -13,7 +13,7 @@ from marginparts.commands.label import _end
 from marginparts.labeling import asking
 from marginparts.labeling.finish import Finish
 from marginparts.labeling.learning import HeldOut, labels_of
-from marginparts.labeling.progress import Look, advice, enough, estimate, most_ahead
+from marginparts.labeling.progress import Measurement, advice, enough, estimate, most_ahead
 from marginparts.labeling.server import LabelServer
 from marginparts.labeling.state import UNDOABLE
 from marginparts.labeling.suspicion import suspects
@@ -263,15 +263,15 @@ def test_the_estimate_is_that_of_the_random_ones_alone():
     assert estimate(held, np.zeros(8, bool)) is None
 
 
-def looks(*changed, last=120, drawn=30):
+def measured(*changed, last=120, drawn=30):
     first = last - 20 * (len(changed) - 1)
-    return [Look(first + 20 * k, 0.9, 0.03, drawn, share) for k, share in enumerate(changed)]
+    return [Measurement(first + 20 * k, 0.9, 0.03, drawn, share) for k, share in enumerate(changed)]
 
 
 def test_advice_has_reasons():
     assert not advice([], {}).stop
-    assert not advice(looks(0.2, 0.2, 0.2), {}).stop
-    said = advice(looks(0.001, 0.001, 0.001), {"rare": 1})
+    assert not advice(measured(0.2, 0.2, 0.2), {}).stop
+    said = advice(measured(0.001, 0.001, 0.001), {"rare": 1})
     assert said.stop
     assert "rare" in said.reasons[-1]
 
@@ -279,23 +279,23 @@ def test_advice_has_reasons():
 @pytest.mark.parametrize(
     "too_early",
     [
-        looks(0.001, 0.05, 0.001, 0.001),  # a step not long ago changed much
-        looks(0.001, 0.001),  # two steps may be chance
-        looks(0.001, 0.001, None, 0.001, 0.02),
-        looks(0.0, 0.0, 0.0, last=60),
-        looks(0.001, 0.001, 0.001, drawn=8),
+        measured(0.001, 0.05, 0.001, 0.001),  # a step not long ago changed much
+        measured(0.001, 0.001),  # two steps may be chance
+        measured(0.001, 0.001, None, 0.001, 0.02),
+        measured(0.0, 0.0, 0.0, last=60),
+        measured(0.001, 0.001, 0.001, drawn=8),
     ],
 )
 def test_stopping_takes_three_quiet_steps_and_enough_random_samples(too_early):
     assert not enough(too_early)
-    assert enough([*too_early, *looks(0.001, 0.001, 0.001, last=200)])
+    assert enough([*too_early, *measured(0.001, 0.001, 0.001, last=200)])
 
 
 def test_what_may_come_falls_with_the_labels_and_with_the_changes():
-    most = [most_ahead(looks(0.02, 0.02, 0.02, last=last)) for last in (80, 160, 320)]
+    most = [most_ahead(measured(0.02, 0.02, 0.02, last=last)) for last in (80, 160, 320)]
     assert most[0] < most[1] < most[2]  # the same changes, later: they fall more slowly
-    assert most_ahead(looks(0.01, 0.01, 0.01)) < most_ahead(looks(0.01, 0.02, 0.01))
-    assert most_ahead(looks(0.02, 0.02)) is None
+    assert most_ahead(measured(0.01, 0.01, 0.01)) < most_ahead(measured(0.01, 0.02, 0.01))
+    assert most_ahead(measured(0.02, 0.02)) is None
 
 
 def test_flipped_labels_are_suspected_first():

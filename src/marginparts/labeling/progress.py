@@ -79,8 +79,8 @@ def _expected(changed: float, n_labels: int) -> float:
     return _GAINED * changed * n_labels / (n_labels + STEP)
 
 
-class Look(NamedTuple):
-    """What was known after so many labels: `Estimate`, and `Gain` where it is known."""
+class Measurement(NamedTuple):
+    """What was measured after so many labels: the `Estimate`, and the `Gain` where it is known."""
 
     labeled: int
     accuracy: float | None = None
@@ -90,16 +90,16 @@ class Look(NamedTuple):
     behind: float | None = None
 
 
-def most_ahead(looks: Sequence[Look]) -> float | None:
-    """Return how much the accuracy may still rise with the labels ahead; None if too few looks.
+def most_ahead(measurements: Sequence[Measurement]) -> float | None:
+    """Return how much the accuracy may still rise with the labels ahead; None with too few.
 
     A label can only help by changing guesses. The largest change of any step within the last `BACK`
     labels is taken for the next one, and changes fall with the number of labels, no faster.
     """
-    if not looks:
+    if not measurements:
         return None
-    now = looks[-1].labeled
-    recent = [each for each in looks if now - BACK < each.labeled <= now]
+    now = measurements[-1].labeled
+    recent = [each for each in measurements if now - BACK < each.labeled <= now]
     changes = {each.labeled: each.changed for each in recent if each.changed is not None}
     if not changes or max(changes) - min(changes) < BACK - STEP:
         return None
@@ -107,14 +107,14 @@ def most_ahead(looks: Sequence[Look]) -> float | None:
     return _KEPT * max(changes.values()) * falling
 
 
-def enough(looks: Sequence[Look]) -> bool:
+def enough(measurements: Sequence[Measurement]) -> bool:
     """Say whether more labels would bring little: less than a point, at most."""
-    most = most_ahead(looks)
+    most = most_ahead(measurements)
     return (
         most is not None
         and most < _LITTLE
-        and looks[-1].labeled >= _ENOUGH
-        and (looks[-1].drawn or 0) >= _RANDOM
+        and measurements[-1].labeled >= _ENOUGH
+        and (measurements[-1].drawn or 0) >= _RANDOM
     )
 
 
@@ -126,10 +126,10 @@ class Advice(NamedTuple):
     reasons: list[str]
 
 
-def advice(looks: Sequence[Look], counts: dict[str, int]) -> Advice:
-    """Say whether more labels are worth their time, by all looks so far, the latest last."""
-    most = most_ahead(looks)
-    now = looks[-1] if looks else Look(0)
+def advice(measurements: Sequence[Measurement], counts: dict[str, int]) -> Advice:
+    """Say whether more labels are worth their time, by all measurements so far, the latest last."""
+    most = most_ahead(measurements)
+    now = measurements[-1] if measurements else Measurement(0)
     few = now.labeled < _ENOUGH or (now.drawn or 0) < _RANDOM
     if few or most is None or now.accuracy is None or now.error is None:
         left = max(_ENOUGH - now.labeled, 0)
@@ -151,7 +151,7 @@ def advice(looks: Sequence[Look], counts: dict[str, int]) -> Advice:
     if rare:
         some = ", ".join(rare[:4]) + (", ..." if len(rare) > 4 else "")
         reasons.append(f"Labels with fewer than three examples are learned badly: {some}.")
-    if enough(looks):
+    if enough(measurements):
         return Advice(True, "You can stop: more labels would bring less than a point.", reasons)
     return Advice(False, "Go on: more labels may still help.", reasons)
 

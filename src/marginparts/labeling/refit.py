@@ -82,8 +82,8 @@ class Insight:
 
     def progress(self, counts: dict[str, int], history: list[Event]) -> dict[str, Any]:
         """Return the accuracy, what more labels would bring, and advice by what was seen so far."""
-        looks = [_look(event) for event in history if event["labeled"] <= self.n_labels]
-        return progress.as_shown(self.estimate, self.gain, progress.advice(looks, counts))
+        measured = [_measured(event) for event in history if event["labeled"] <= self.n_labels]
+        return progress.as_shown(self.estimate, self.gain, progress.advice(measured, counts))
 
     def parts(self, pool: Pool) -> list[dict[str, Any]]:
         """Return the parts, the largest first: words or a picture, and labels of their samples."""
@@ -258,7 +258,9 @@ def _estimate_event(known: progress.Estimate, what: progress.Gain | None, labele
     return {"kind": "estimate", "labeled": labeled, **rounded, "drawn": known.n}
 
 
-def _look(event: Event) -> progress.Look:
-    values = [event.get(name) for name in progress.Look._fields[1:]]  # of an older file, or odd
+def _measured(event: Event) -> progress.Measurement:
+    values = [
+        event.get(name) for name in progress.Measurement._fields[1:]
+    ]  # of an older file, or odd
     known = (value if isinstance(value, int | float) else None for value in values)
-    return progress.Look(event["labeled"], *known)
+    return progress.Measurement(event["labeled"], *known)

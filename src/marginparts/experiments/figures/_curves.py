@@ -27,21 +27,21 @@ _DATA = {
     "aviation-counts": ("Aviation, counts", _look.ORANGE),
 }
 
-Look: TypeAlias = dict[str, Any]
+Style: TypeAlias = dict[str, Any]
 
 #: How methods are drawn; those that are not here take turns.
-_KNOWN: dict[str, Look] = {
+_KNOWN: dict[str, Style] = {
     "nmf_alpha": {"color": _look.BLUE, "marker": "o"},
     "svm": {"color": _look.RED, "linestyle": "--"},
     "tsvm": {"color": _look.GREEN, "linestyle": "-."},
 }
-_OTHERS: list[Look] = [
+_OTHERS: list[Style] = [
     {"color": _look.PURPLE, "marker": "^"},
     {"color": _look.ORANGE, "marker": "D"},
     {"color": _look.SKY, "marker": "v"},
     {"color": "0.4", "marker": "P"},
 ]
-_SQUARE: Look = {
+_SQUARE: Style = {
     "marker": "s", "markersize": 8, "markerfacecolor": "none", "color": "black", "linestyle": "",
     "markeredgewidth": 1.1, "zorder": 5, "label": "chosen on validation",
 }  # fmt: skip
@@ -74,12 +74,12 @@ def figure3(curves: Curves, preprocessing: dict[str, str], also: tuple[str, ...]
         raise ValueError(f"There is nothing to draw: no records of {', '.join(wanted)}.")
     figure = Figure(figsize=(WIDTH, 1.75 * len(rows) + 0.4), layout="constrained")
     axes = figure.subplots(len(rows), max(map(len, rows.values())), squeeze=False)
-    looks = _looks(wanted)
+    styles = _styles(wanted)
     for (data, cells), row in zip(rows.items(), axes, strict=True):
         points = [p for cell in cells for some in shown[cell].values() for p in some]
         ranks = sorted({point.rank for point in points if point.rank is not None})
         for axis, cell in zip(row, cells, strict=False):
-            _draw_curves(axis, shown[cell], looks)
+            _draw_curves(axis, shown[cell], styles)
             axis.set_title(f"{cell.share} of labels", pad=3)
             _finish(axis, ranks)
         for axis in row[len(cells) :]:
@@ -92,24 +92,24 @@ def figure3(curves: Curves, preprocessing: dict[str, str], also: tuple[str, ...]
     return figure
 
 
-def _looks(methods: Iterable[str]) -> dict[str, Look]:
+def _styles(methods: Iterable[str]) -> dict[str, Style]:
     """Return a color, a marker and a dash for each method, for known ones always the same."""
     others = cycle(_OTHERS)
     usual = {"linewidth": 1.3, "markersize": 3.5}
     return {method: {**usual, **(_KNOWN.get(method) or next(others))} for method in methods}
 
 
-def _draw_curves(axis: Any, methods: dict[str, list[Point]], looks: dict[str, Look]) -> None:
+def _draw_curves(axis: Any, methods: dict[str, list[Point]], styles: dict[str, Style]) -> None:
     """Draw a curve for each method with ranks, and a line for each without."""
     for method, points in methods.items():
-        look = {**looks[method], "label": method_title(method)}
+        style = {**styles[method], "label": method_title(method)}
         if points[0].rank is None:
-            axis.axhline(points[0].test, **{"linestyle": ":", **look, "marker": None})
+            axis.axhline(points[0].test, **{"linestyle": ":", **style, "marker": None})
             continue
         ranks, tests, stds = np.array([(p.rank, p.test, p.std) for p in points]).T
-        axis.plot(ranks, tests, **look)
+        axis.plot(ranks, tests, **style)
         axis.fill_between(
-            ranks, tests - stds, tests + stds, color=look["color"], alpha=0.18, linewidth=0
+            ranks, tests - stds, tests + stds, color=style["color"], alpha=0.18, linewidth=0
         )
     if "nmf_alpha" in methods:
         best = chosen(methods["nmf_alpha"])
