@@ -115,9 +115,10 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         parts of their own (`SemiNMFAlpha`), and the SVM sees both codes side by side. For X in
         memory; not with seeds, a prior, penalties, constraints, ``consensus`` or ``missing``.
     max_unlabeled : int or None
-        Unlabeled samples that are learned from, at most; of more, a draw: more of them cost time
-        and memory, and change next to nothing. None takes all. For X in memory; of data on disk
-        or on a cluster, parts are learned from all rows.
+        Unlabeled samples that are learned from, at most; where there are more, so many of them are
+        drawn at random, since the others cost time and memory and change next to nothing. None
+        takes all. For X in memory; of data on disk or on a cluster, parts are learned from all
+        rows.
     init : {"auto", "random", "nndsvda", "nndsvdar"} or (H, V)
         The start; ``"auto"`` starts from the labels.
     solver : {"auto", "mu", "mue", "cd"}

@@ -51,7 +51,7 @@ class Prior(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """A charge for features that parts share, with their sums held near one.
+    """The charge of ``exclusivity``: for features that parts share, with their sums near one.
 
     It is ``sum_j rows_j * sum_{k<l} V_jk V_jl``, and ``D(mass, scale * s)`` for each column sum s:
     parts could evade the charge by being small.
@@ -144,8 +144,8 @@ class Pull(NamedTuple):
         """Make a prior ready."""
         A, B = (backend.factor(np.ascontiguousarray(each, dtype)) for each in
                 (prior.A, prior.B[None]))  # fmt: skip
-        one = sp.eye_array(len(prior.A), dtype=dtype, format="csr")
-        return cls(A, backend.column_sums(B), backend.coefficients(one))
+        identity = sp.eye_array(len(prior.A), dtype=dtype, format="csr")
+        return cls(A, backend.column_sums(B), backend.coefficients(identity))
 
 
 @dataclass

@@ -222,16 +222,16 @@ def minimize(
     while at.stop is None and at.iteration < max_iter:
         at.iteration += 1
         at.checked = at.iteration % every == 0 or at.iteration == max_iter
-        ahead = at.momentum if at.iteration > at.plain_until else None
-        step = _step(problem, solver, at.iteration, bold=ahead is not None)
-        at.state, residual = _iterate(problem, at.state, blocks, step, ahead, gauge=at.checked)
+        momentum = at.momentum if at.iteration > at.plain_until else None
+        step = _step(problem, solver, at.iteration, bold=momentum is not None)
+        at.state, residual = _iterate(problem, at.state, blocks, step, momentum, gauge=at.checked)
         loss = problem.loss(at.state) if at.checked else math.nan
         at.seconds = time.perf_counter() - began
         if at.checked:
             rose = _judge(problem, at, loss, residual, every)
             at.stop = Stop.MAX_ITER if at.iteration == max_iter else None
             # a step ahead that failed is no reason to stop before a plain one was tried
-            if not rose or ahead is None:
+            if not rose or momentum is None:
                 at.stop = _reason_to_stop(at, tol) or at.stop
             progress = Progress(at.iteration, max_iter, at.history[-1].loss, at.seconds, residual)
             logger.info("iteration %d of %d: loss %.8g, %.1f s, residual %.2g", *progress[:5])
@@ -287,7 +287,10 @@ def _judge(problem: Problem, at: Position, loss: float, residual: float, every: 
 
 
 def _step(problem: Problem, solver: str, iteration: int, bold: bool = False) -> Callable[..., Step]:
-    """Return the function that updates a factor in one iteration."""
+    """Return the function that updates a factor in one iteration.
+
+    ``bold`` ones may raise the loss, as points ahead may, and are taken under the same safeguard.
+    """
     if solver != "cd" or iteration <= WARM_UP:
         return problem.update
     return partial(problem.sweep, bold=True) if bold else problem.sweep
