@@ -6,25 +6,19 @@ from pathlib import Path
 
 from marginparts.app.preparation import MOST_WEIGHT
 from marginparts.app.readers._labels import label_of
-from marginparts.app.readers._table_files import DelimitedFile
+from marginparts.app.readers._table_files import cells_by_name
 from marginparts.files.atomic import FileProblemError
-from marginparts.files.columns import check_column
 
 
 def read_feature_weights(path: Path, encoding: str = "utf-8") -> dict[str, float]:
     """Return the weight of each word in a table with the columns word and weight."""
     if not path.is_file():
         raise FileProblemError(f"There is no file {path}.")
-    ending = path.suffix.lower()
-    if ending not in {".csv", ".tsv"}:
+    if path.suffix.lower() not in {".csv", ".tsv"}:
         raise FileProblemError(f"{path} must be a .csv or .tsv file with the columns word, weight.")
-    table = DelimitedFile(path, encoding, "\t" if ending == ".tsv" else None)
-    for name in ("word", "weight"):
-        check_column(str(path), name, table.columns)
     found: dict[str, float] = {}
-    for rows in table.rows(10_000):
-        cells = dict(zip(table.columns, rows.cells, strict=True))
-        for place, word, cell in zip(rows.places, cells["word"], cells["weight"], strict=True):
+    for places, cells in cells_by_name(path, encoding, ("word", "weight")):
+        for place, word, cell in zip(places, cells["word"], cells["weight"], strict=True):
             if (known := label_of(word)) is None:
                 raise FileProblemError(f"{path}, line {place} lacks a word.")
             weight = _number(cell, path, place)

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from marginparts.app.readers._labels import label_of
-from marginparts.app.readers._table_files import DelimitedFile
+from marginparts.app.readers._table_files import cells_by_name
 from marginparts.files.atomic import FileProblemError
-from marginparts.files.columns import check_column
 from marginparts.files.json_text import read_json
 from marginparts.files.streams import opened_text, optional_library
 
@@ -34,14 +33,10 @@ def read_seeds(path: Path, encoding: str = "utf-8") -> SeedWords:
         return _of_yaml(path, encoding)
     if ending not in {".csv", ".tsv"}:
         raise FileProblemError(f"{path} must be a .csv, .tsv, .json or .yaml file of seeds.")
-    table = DelimitedFile(path, encoding, "\t" if ending == ".tsv" else None)
-    for name in ("class", "word"):
-        check_column(str(path), name, table.columns)
     found: SeedWords = {}
-    for rows in table.rows(10_000):
-        cells = dict(zip(table.columns, rows.cells, strict=True))
-        strengths = cells.get("strength", [None] * len(rows.places))
-        for place, *row in zip(rows.places, cells["class"], cells["word"], strengths, strict=True):
+    for places, cells in cells_by_name(path, encoding, ("class", "word")):
+        strengths = cells.get("strength", [None] * len(places))
+        for place, *row in zip(places, cells["class"], cells["word"], strengths, strict=True):
             label, word, strength = (label_of(cell) for cell in row)
             if label is None or word is None:
                 raise FileProblemError(f"{path}, line {place} lacks a class or a word.")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from marginparts.files.atomic import FileProblemError
-from marginparts.files.columns import check_distinct
+from marginparts.files.columns import check_column, check_distinct
 from marginparts.files.streams import library_reads, opened_text, optional_library
 
 #: The longest cell in characters: the most that csv takes on every system.
@@ -194,3 +194,14 @@ class ParquetFile(TableFile):
 
     def _reading(self) -> AbstractContextManager[None]:
         return library_reads(self.path, "Parquet file")
+
+
+def cells_by_name(
+    path: Path, encoding: str, needed: tuple[str, ...]
+) -> Iterator[tuple[list[int], dict[str, list[Any]]]]:
+    """Yield places and cells, by column, of a .csv or .tsv table that has the columns needed."""
+    table = DelimitedFile(path, encoding, "\t" if path.suffix.lower() == ".tsv" else None)
+    for name in needed:
+        check_column(str(path), name, table.columns)
+    for rows in table.rows(10_000):
+        yield rows.places, dict(zip(table.columns, rows.cells, strict=True))
