@@ -25,6 +25,9 @@ ROUNDS, _PATIENCE, ITERATIONS = 5, 2, 30
 #: The labels of one of so many folds are hidden.
 _FOLDS = 3
 
+#: How a run may be made that joint directions know of.
+_TAKEN = ("init", "solver", "max_iter", "tol", "backend")
+
 
 class Round(NamedTuple):
     """Directions and parts after a round, and the objective: after S moved, and after V and H."""
@@ -36,8 +39,9 @@ class Round(NamedTuple):
 
 def check_joint(X: Any, run: RunSpec, weights: Array | None, checkpoint: Any) -> None:
     """Refuse what joint directions do not know of."""
-    plain = RunSpec(run.init, run.solver, run.max_iter, run.tol, run.backend)
-    own = [each.name for each in fields(run)[5:] if each.name != "strength"]
+    plain = RunSpec(**{name: getattr(run, name) for name in _TAKEN})
+    # without a prior its strength is without effect
+    own = [each.name for each in fields(run) if each.name not in (*_TAKEN, "strength")]
     set_too = [name for name in own if getattr(run, name) is not getattr(plain, name)]
     set_too = [name for name in set_too if np.any(getattr(run, name) != getattr(plain, name))]
     beside = {"sample_weight": weights, "checkpoint": checkpoint}
