@@ -130,6 +130,13 @@ def test_imports_point_down(module):
     assert not upward, f"{module} imports {upward}, which do not lie below it"
 
 
+def test_the_loop_and_the_losses_do_not_know_each_other():
+    assert own_imports("solve.loop") == {"_types"}
+    losses = [module for module in TREES if module.startswith("losses.")]
+    assert losses
+    assert not [module for module in losses if "solve.loop" in own_imports(module)]
+
+
 def test_no_module_imports_itself_over_others():
     graph = {module: own_imports(module) - {module} for module in TREES}
     # the registry imports the backends it gives out when it is asked for them
