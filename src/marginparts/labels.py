@@ -1,6 +1,7 @@
 """What ``y`` means, decided in one place.
 
-* One label a sample: any numbers or strings. ``-1``, ``None`` and NaN mean *unlabeled*.
+* One label a sample: any numbers or strings. ``-1``, ``None``, NaN and what is masked mean
+  *unlabeled*.
 * The exception: labels that are exactly {-1, 1} are the binary coding of the paper, with nothing
   unlabeled; a warning says how to mark unlabeled rows instead.
 * Several labels a sample: an (n, c) indicator of 0 and 1, where ``-1`` (or NaN) marks an unknown
@@ -177,6 +178,8 @@ def _as_array(y: Any) -> NDArray[Any]:
     """Make an array without turning a missing value among strings into the string 'nan'."""
     if sp.issparse(y):
         return np.asarray(y.toarray())
+    if isinstance(y, np.ma.MaskedArray):  # as an array it would show what the mask hides
+        return np.where(np.ma.getmaskarray(y), None, np.ma.getdata(y).astype(object))
     if isinstance(y, list | tuple) and not any(isinstance(v, list | tuple | np.ndarray) for v in y):
         array = np.empty(len(y), dtype=object)
         array[:] = y
