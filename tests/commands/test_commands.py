@@ -743,6 +743,9 @@ def test_a_model_from_the_command_works_in_python(fitted, tmp_path):
     assert len(repr(model)) < 200
     with pytest.raises(ValueError, match="list"):
         model.predict("apple")
+    for nothing in (None, float("nan"), 3):
+        with pytest.raises(ValueError, match=rf"sample 2 is {nothing} and no text; put ''"):
+            model.predict(["apple", nothing])
     marginparts.save(model, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
