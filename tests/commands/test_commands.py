@@ -724,6 +724,34 @@ def test_a_fit_warns_of_single_examples_and_of_a_forgotten_separator(tmp_path):
     assert "--label-sep ';'" in said
 
 
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [("N/A", "'N/A' is read as a label"), (" Fruit", "'Fruit' and 'fruit' differ only in case")],
+)
+def test_a_fit_warns_of_labels_that_may_not_be_meant(tmp_path, other, words):
+    labels = [other if kind and i % 4 == 0 else kind for i, kind in enumerate(LABELS)]
+    file = write_table(tmp_path / "mail.csv", labels)
+    said = run("fit", file, "--text", "body", "--label", "kind", *QUICK, "--out", tmp_path / "m")
+    assert words in " ".join(said.stdout.split())
+
+
+def test_seconds_are_counted_in_words():
+    from marginparts.commands._fit_notes import spent
+
+    assert [spent(s) for s in (0.2, 0.9, 17.2)] == ["0 seconds", "1 second", "17 seconds"]
+
+
+def test_predictions_tell_of_labels_that_the_model_has_never_seen(fitted, tmp_path):
+    table, model = fitted
+    other = tmp_path / "other.csv"
+    other.write_text(table.read_text().replace("metal", "stone"))
+    said = " ".join(run("predict", model, other, "--out", tmp_path / "c.csv").stdout.split())
+    assert "have a label that the model does not know, and cannot be right: stone." in said
+    told = json.loads(run("predict", model, other, "--out", tmp_path / "d.csv", "--json").stdout)
+    assert list(told["unknown_labels"]) == ["stone"]
+    assert f" {told['unknown_labels']['stone']} of these" in said
+
+
 def test_labels_that_are_all_different_are_refused(tmp_path):
     file = write_table(tmp_path / "mail.csv")
     said = refused("fit", file, "--text", "body", "--label", "id", "--out", tmp_path / "m")
