@@ -1002,7 +1002,11 @@ def test_ctrl_c_keeps_the_best_so_far(fitted, tmp_path, monkeypatch, stage):
     options = ("--components", "3,4", "--max-df", "0.9", "--out", out, "--json")
     result = run("fit", table, *COLUMNS_OF, *options)
     assert result.exit_code == 0
-    assert json.loads(result.stdout)["stopped"] is True
+    told = json.loads(result.stdout)
+    assert told["stopped"] is True
+    doubt = marginparts.load(out).card.doubt or ""
+    assert ("ended before it could be said" in doubt) is (not told["scores"])
+    assert "label a few" not in doubt
     predicted = marginparts.load(out).predict(TEXTS[30:])
     assert np.mean(np.array(predicted) == KINDS[30:]) > 0.9
     assert seen.count(stage) == 2  # the stage ended there
@@ -1190,7 +1194,9 @@ def test_parts_of_another_model_stay_as_they_are(fitted, tmp_path):
     assert_array_equal(kept, parts[:, places])
     assert now.card.n_fixed == len(parts)
     said = refused("fit", table, *how, "--fixed", old, "--components", 2, "--out", model)
-    assert "fewer rows than the 2 parts" in said
+    assert "The fixed model has 3 parts, so --components must be 4 or more" in said
+    said = refused("fit", table, *how, "--prior", old, "--components", "2,9", "--out", model)
+    assert "The prior has 3 parts, so --components must be 3 or more" in said
 
 
 @pytest.mark.wide
@@ -1233,6 +1239,7 @@ def test_somebody_who_looked_at_the_parts_changes_them(fitted, tmp_path):
     ):
         assert said in refused(*how, *wrong)
     assert "wrote" not in refused("edit", old, table, "--delete", 1, "--out", old)
+    assert "names one part; give two or more" in refused(*how, "--merge", "2")
 
 
 @pytest.mark.wide

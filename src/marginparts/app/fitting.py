@@ -283,6 +283,7 @@ def _fitted(
         kept = Checkpoint(Path(kept), keep_finished=True)
     prior, ranks = _other_parts(data, options.prior, "prior"), options.n_components
     fixed = _other_parts(data, options.fixed, "model of fixed parts")
+    _check_room(ranks, prior, fixed)
     asked: dict[str, Any] = {"fixed": fixed} | given
     classifier = NMFAlphaCV(
         _number(prior, fixed) if ranks == "auto" else ranks, lam=options.lam,
@@ -314,6 +315,22 @@ def _number(prior: Array | None, fixed: Array | None) -> int | str:
     if fixed is not None:
         return len(fixed) + (_BESIDE if prior is None else len(prior))
     return "auto" if prior is None else len(prior)
+
+
+def _check_room(ranks: Any, prior: Array | None, fixed: Array | None) -> None:
+    """Refuse a number of parts that has no room for those of other models."""
+    carried, kept = 0 if prior is None else len(prior), 0 if fixed is None else len(fixed)
+    least = kept + max(carried, 1 if kept else 0)
+    if ranks != "auto" and np.min(ranks) < least:
+        given = " and ".join(
+            f"the {what} has {n} parts"
+            for what, n in (("fixed model", kept), ("prior", carried))
+            if n
+        )
+        raise PreparationError(
+            f"{given[0].upper()}{given[1:]}, so --components must be {least} or more; raise it, or "
+            "leave it out."
+        )
 
 
 def _other_parts(data: Prepared, other: Any, what: str) -> Array | None:

@@ -251,6 +251,9 @@ def watched(
         model = asked(callback=callback, on_stage=on_stage, **at)
     # a search that was ended leaves no trace in the fit
     model.card.stopped = bool(stopped) or (kept and interruption.heard is not None)
+    if "choosing" in stopped and not model.card.rated:
+        # it is not for want of labels that nothing is known
+        model.card.doubt = "It was ended before it could be said how good it is."
     return model, interruption.heard
 
 
