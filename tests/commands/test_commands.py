@@ -639,6 +639,7 @@ def test_a_page_without_examples_holds_no_text_of_the_file(fitted, tmp_path):
     run("report", model, "--out", page)
     assert not any(text in page.read_text(encoding="utf-8") for text in TEXTS)
     run("report", model, table, "--out", page)
+    assert "1 candidate was tried" in page.read_text(encoding="utf-8")
     assert any(text in page.read_text(encoding="utf-8") for text in TEXTS)
 
 
@@ -726,13 +727,18 @@ def test_a_fit_warns_of_single_examples_and_of_a_forgotten_separator(tmp_path):
 
 @pytest.mark.parametrize(
     ("other", "words"),
-    [("N/A", "'N/A' is read as a label"), (" Fruit", "'Fruit' and 'fruit' differ only in case")],
+    [
+        ("N/A", "'N/A' is read as a label"),
+        ("None", "'None' is read as a label"),
+        (" Fruit", "'Fruit' and 'fruit' differ only in case"),
+    ],
 )
 def test_a_fit_warns_of_labels_that_may_not_be_meant(tmp_path, other, words):
     labels = [other if kind and i % 4 == 0 else kind for i, kind in enumerate(LABELS)]
     file = write_table(tmp_path / "mail.csv", labels)
     said = run("fit", file, "--text", "body", "--label", "kind", *QUICK, "--out", tmp_path / "m")
     assert words in " ".join(said.stdout.split())
+    assert said.stderr == ""  # what is said of arrays in Python is no help here
 
 
 def test_seconds_are_counted_in_words():

@@ -46,6 +46,9 @@ PATH = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 #: Entries of a part that a path keeps, where parts are lists of words.
 _PATH_ENTRIES = 12
 
+#: How a warning begins that speaks of arrays; a file's cells were read before.
+_OF_ARRAYS = "y has the label"
+
 #: Parts that are learned beside fixed ones, unless their number is given.
 _BESIDE = 16
 
@@ -234,7 +237,9 @@ def fit_model(
     began = time.perf_counter()
     on_stage("choosing")
     classifier = _fitted(data, options, callback, given)
-    labels = replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _OF_ARRAYS, UserWarning)
+        labels = replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
     counts = [len(labels.members(k)) for k in range(len(labels.classes))]
     if options.seeds is not None and not labels.multilabel:  # classes may have no label
         found = dict(zip(labels.classes.tolist(), counts, strict=True))
@@ -297,7 +302,7 @@ def _fitted(
     with warnings.catch_warnings():
         # labels with a single example are what this is for, the card says what they lack and that
         # a fit ended early, and the number of parts was asked for
-        for start in ("Left out", "Interrupted", "n_components="):
+        for start in ("Left out", "Interrupted", "n_components=", _OF_ARRAYS):
             warnings.filterwarnings("ignore", start, UserWarning)
         try:
             classifier.fit(data.X, data.y, sample_weight=data.weights)

@@ -45,10 +45,8 @@ def _misread(names: Sequence[str]) -> Iterator[str]:
     """Say which labels are probably none, and which are probably one."""
     nothing = [name for name in names if name.lower() in _LIKE_NOTHING]
     if nothing:
-        yield (
-            f"{nothing[0]!r} is read as a label like any other; where a label is not known, leave "
-            "the cell empty."
-        )
+        read = f"{', '.join(map(repr, nothing))} {'is' if len(nothing) == 1 else 'are'} read as"
+        yield f"{read} a label like any other; where a label is not known, leave the cell empty."
     first: dict[str, str] = {}
     for name in names:
         other = first.setdefault(" ".join(name.casefold().split()), name)
