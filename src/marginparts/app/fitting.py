@@ -35,7 +35,7 @@ from marginparts.estimators import NMFAlphaCV
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import check_column
 from marginparts.files.layout import Batch
-from marginparts.labels import encode_labels
+from marginparts.labels import Labels, encode_labels
 from marginparts.seeds import seed_columns
 from marginparts.solve.prior import carried_parts
 from marginparts.validation import check_weights, seed_of
@@ -237,9 +237,7 @@ def fit_model(
     began = time.perf_counter()
     on_stage("choosing")
     classifier = _fitted(data, options, callback, given)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", _OF_ARRAYS, UserWarning)
-        labels = replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
+    labels = _labels_of(data)
     counts = [len(labels.members(k)) for k in range(len(labels.classes))]
     if options.seeds is not None and not labels.multilabel:  # classes may have no label
         found = dict(zip(labels.classes.tolist(), counts, strict=True))
@@ -277,6 +275,13 @@ def fit_model(
         stability=getattr(classifier.parts_, "stability_", np.empty(0)).tolist(),
     )  # fmt: skip
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
+
+
+def _labels_of(data: Prepared) -> Labels:
+    """Return the labels of a file as codes, with the weights of its rows."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _OF_ARRAYS, UserWarning)
+        return replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
 
 
 def _fitted(
