@@ -206,6 +206,12 @@ def test_a_column_is_taken_as_one_label_a_sample(make):
         ([[2, 0], [0, 1]], "indicator of 0 and 1"),
         ([[0.5, 0], [0, 1]], "indicator of 0 and 1"),
         ([["a", "b"], ["c", "d"]], "indicator of 0 and 1"),
+        ([["a"], ["b", "c"]], "MultiLabelBinarizer"),
+        ([("a",), ("b", "c")], "MultiLabelBinarizer"),
+        ([{"a"}, {"b", "c"}, None], "MultiLabelBinarizer"),
+        (pd.Series([["a"], ["b", "c"]]), "MultiLabelBinarizer"),
+        (pd.Series([["a", "b"], ["b", "c"]]), "MultiLabelBinarizer"),
+        (np.array([1, 0, 2], complex), "complex"),
         (np.zeros((2, 2, 2)), "1d array or a 2d indicator"),
         (3, "1d array or a 2d indicator"),
     ],
@@ -213,6 +219,18 @@ def test_a_column_is_taken_as_one_label_a_sample(make):
 def test_what_cannot_be_labels_is_refused(y, words):
     with pytest.raises(ValueError, match=words):
         encode_labels(y)
+
+
+@pytest.mark.parametrize(
+    "y", [np.array(["b", NAN]), ["b", "", "a", None], pd.Series(["a", "None"])]
+)
+def test_a_string_that_looks_like_nothing_is_doubted(y):
+    with pytest.warns(UserWarning, match=r"the label '(nan||None)', which is read as a class"):
+        encode_labels(y)
+
+
+def test_classes_of_a_fit_are_doubted_no_second_time():
+    encode_labels(["", "a"], classes=["", "a"])
 
 
 @pytest.mark.parametrize("y", [[0, 1], [[0, 1], [1, 0]]])

@@ -30,6 +30,9 @@ from marginparts._types import Array, Targets
 #: The code of a label that is not known.
 UNKNOWN = -1
 
+#: What missing values become where they are made into strings, and cells that are empty.
+_LIKE_NOTHING = {"", "nan", "NaN", "None", "<NA>"}
+
 
 class BinaryTask(NamedTuple):
     """One two-class question: which rows can answer it, and with which sign."""
@@ -171,7 +174,11 @@ def encode_labels(
         if sparse:
             _warn_of_empty_rows(y)
         return _with_names(_encode_indicator(y), names, classes)
-    return _encode_single(y, None if classes is None else bool(np.isin(UNKNOWN, classes)))
+    if classes is not None:
+        return _encode_single(y, bool(np.isin(UNKNOWN, classes)))
+    found = _encode_single(y, None)
+    _warn_of_names_like_nothing(found.classes)
+    return found
 
 
 def _as_array(y: Any) -> NDArray[Any]:
@@ -183,8 +190,27 @@ def _as_array(y: Any) -> NDArray[Any]:
     if isinstance(y, list | tuple) and not any(isinstance(v, list | tuple | np.ndarray) for v in y):
         array = np.empty(len(y), dtype=object)
         array[:] = y
-        return array
-    return np.asarray(y)
+    else:
+        try:
+            array = np.asarray(y)
+        except ValueError as error:  # lists of several lengths
+            raise ValueError(_SEVERAL) from error
+    if array.dtype.kind == "c":
+        raise ValueError("y is complex; labels are numbers without an imaginary part, or strings.")
+    if array.ndim == 1 and array.dtype.kind == "O" and any(map(_is_several, array)):
+        raise ValueError(_SEVERAL)
+    return array
+
+
+#: Said of samples with lists of labels, which scikit-learn's classifiers refuse, too.
+_SEVERAL = (
+    "y has a list of labels for a sample; give an indicator of 0 and 1 instead, which "
+    "sklearn.preprocessing.MultiLabelBinarizer makes of lists."
+)
+
+
+def _is_several(label: Any) -> bool:
+    return isinstance(label, list | tuple | set | frozenset | np.ndarray)
 
 
 def _column_names(y: Targets) -> NDArray[Any] | None:
@@ -255,6 +281,18 @@ def _is_paper_coding(values: NDArray[Any], marked: bool) -> bool:
             stacklevel=5,
         )
     return True
+
+
+def _warn_of_names_like_nothing(classes: NDArray[Any]) -> None:
+    """Warn of a class that is the string of a missing value, or empty."""
+    found = [name for name in classes.tolist() if name in _LIKE_NOTHING]
+    if found:
+        warnings.warn(
+            f"y has the label {found[0]!r}, which is read as a class; if it marks unlabeled "
+            "samples, put None or NaN in its place, in a list or an array of objects.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _encode_indicator(y: NDArray[Any]) -> Labels:

@@ -352,11 +352,20 @@ def test_one_column_for_two_things(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rows", "line", "cells"), [('1,2\n"x\ny",2\n1,2,3\n', 5, 3), ("1,2\n1\n", 3, 1)]
+    ("rows", "line", "cells", "empty"),
+    [('1,2\n"x\ny",2\n1,2,3\n', 5, "3 cells", False), ("1,2\n1\n", 3, "1 cell", True)],
 )
-def test_rows_with_another_number_of_cells(tmp_path, rows, line, cells):
+def test_rows_with_another_number_of_cells(tmp_path, rows, line, cells, empty):
     sentence = problem(write(tmp_path / "t.csv", "a,b\n" + rows), text="a")
-    assert f"line {line}: the row has {cells} cells and the header 2" in sentence
+    assert f"line {line}: the row has {cells} and the header 2" in sentence
+    assert ("also where the next is empty" in sentence) is empty
+
+
+def test_a_column_of_names_in_a_table_of_numbers(tmp_path):
+    sentence = problem(write(tmp_path / "t.csv", "id,a,y\nrow 1,2,x\n"), label="y")
+    assert "'row 1' is no number" in sentence
+    assert "--text COLUMN" in sentence
+    assert "take out of the file what is neither a number nor a label" in sentence
 
 
 @pytest.mark.parametrize("bad", ['"never closed', '"closed" and on,x'])

@@ -639,6 +639,7 @@ def test_a_page_without_examples_holds_no_text_of_the_file(fitted, tmp_path):
     run("report", model, "--out", page)
     assert not any(text in page.read_text(encoding="utf-8") for text in TEXTS)
     run("report", model, table, "--out", page)
+    assert "1 candidate was tried" in page.read_text(encoding="utf-8")
     assert any(text in page.read_text(encoding="utf-8") for text in TEXTS)
 
 
@@ -724,6 +725,39 @@ def test_a_fit_warns_of_single_examples_and_of_a_forgotten_separator(tmp_path):
     assert "--label-sep ';'" in said
 
 
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ("N/A", "'N/A' is read as a label"),
+        ("None", "'None' is read as a label"),
+        (" Fruit", "'Fruit' and 'fruit' differ only in case"),
+    ],
+)
+def test_a_fit_warns_of_labels_that_may_not_be_meant(tmp_path, other, words):
+    labels = [other if kind and i % 4 == 0 else kind for i, kind in enumerate(LABELS)]
+    file = write_table(tmp_path / "mail.csv", labels)
+    said = run("fit", file, "--text", "body", "--label", "kind", *QUICK, "--out", tmp_path / "m")
+    assert words in " ".join(said.stdout.split())
+    assert said.stderr == ""  # what is said of arrays in Python is no help here
+
+
+def test_seconds_are_counted_in_words():
+    from marginparts.commands._fit_notes import spent
+
+    assert [spent(s) for s in (0.2, 0.9, 17.2)] == ["0 seconds", "1 second", "17 seconds"]
+
+
+def test_predictions_tell_of_labels_that_the_model_has_never_seen(fitted, tmp_path):
+    table, model = fitted
+    other = tmp_path / "other.csv"
+    other.write_text(table.read_text().replace("metal", "stone"))
+    said = " ".join(run("predict", model, other, "--out", tmp_path / "c.csv").stdout.split())
+    assert "have a label that the model does not know, and cannot be right: stone." in said
+    told = json.loads(run("predict", model, other, "--out", tmp_path / "d.csv", "--json").stdout)
+    assert list(told["unknown_labels"]) == ["stone"]
+    assert f" {told['unknown_labels']['stone']} of these" in said
+
+
 def test_labels_that_are_all_different_are_refused(tmp_path):
     file = write_table(tmp_path / "mail.csv")
     said = refused("fit", file, "--text", "body", "--label", "id", "--out", tmp_path / "m")
@@ -743,6 +777,9 @@ def test_a_model_from_the_command_works_in_python(fitted, tmp_path):
     assert len(repr(model)) < 200
     with pytest.raises(ValueError, match="list"):
         model.predict("apple")
+    for nothing in (None, float("nan"), 3):
+        with pytest.raises(ValueError, match=rf"sample 2 is {nothing} and no text; put ''"):
+            model.predict(["apple", nothing])
     marginparts.save(model, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
@@ -971,7 +1008,11 @@ def test_ctrl_c_keeps_the_best_so_far(fitted, tmp_path, monkeypatch, stage):
     options = ("--components", "3,4", "--max-df", "0.9", "--out", out, "--json")
     result = run("fit", table, *COLUMNS_OF, *options)
     assert result.exit_code == 0
-    assert json.loads(result.stdout)["stopped"] is True
+    told = json.loads(result.stdout)
+    assert told["stopped"] is True
+    doubt = marginparts.load(out).card.doubt or ""
+    assert ("ended before it could be said" in doubt) is (not told["scores"])
+    assert "label a few" not in doubt
     predicted = marginparts.load(out).predict(TEXTS[30:])
     assert np.mean(np.array(predicted) == KINDS[30:]) > 0.9
     assert seen.count(stage) == 2  # the stage ended there
@@ -1159,7 +1200,9 @@ def test_parts_of_another_model_stay_as_they_are(fitted, tmp_path):
     assert_array_equal(kept, parts[:, places])
     assert now.card.n_fixed == len(parts)
     said = refused("fit", table, *how, "--fixed", old, "--components", 2, "--out", model)
-    assert "fewer rows than the 2 parts" in said
+    assert "The fixed model has 3 parts, so --components must be 4 or more" in said
+    said = refused("fit", table, *how, "--prior", old, "--components", "2,9", "--out", model)
+    assert "The prior has 3 parts, so --components must be 3 or more" in said
 
 
 @pytest.mark.wide
@@ -1202,6 +1245,7 @@ def test_somebody_who_looked_at_the_parts_changes_them(fitted, tmp_path):
     ):
         assert said in refused(*how, *wrong)
     assert "wrote" not in refused("edit", old, table, "--delete", 1, "--out", old)
+    assert "names one part; give two or more" in refused(*how, "--merge", "2")
 
 
 @pytest.mark.wide

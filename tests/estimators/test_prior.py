@@ -162,7 +162,7 @@ def test_columns_are_matched_by_their_names():
     by_hand = NMFAlpha(2, prior=carried, random_state=0).fit(after.to_numpy())
     assert_array_equal(named.components_, by_hand.components_)
     assert named.components_[:, 1].max() > 0.05  # what is new is learned
-    with pytest.raises(ValueError, match="No name"):
+    with pytest.raises(ValueError, match="No name of the earlier parts"):
         NMFAlpha(3, prior=first).fit(after.set_axis(list("efgh"), axis=1))
     with pytest.raises(ValueError, match="one name"):
         carried_parts(first.components_, list("abc"), list("d"))

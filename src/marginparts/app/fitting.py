@@ -35,7 +35,7 @@ from marginparts.estimators import NMFAlphaCV
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.columns import check_column
 from marginparts.files.layout import Batch
-from marginparts.labels import encode_labels
+from marginparts.labels import Labels, encode_labels
 from marginparts.seeds import seed_columns
 from marginparts.solve.prior import carried_parts
 from marginparts.validation import check_weights, seed_of
@@ -45,6 +45,9 @@ PATH = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 #: Entries of a part that a path keeps, where parts are lists of words.
 _PATH_ENTRIES = 12
+
+#: How a warning begins that speaks of arrays; a file's cells were read before.
+_OF_ARRAYS = "y has the label"
 
 #: Parts that are learned beside fixed ones, unless their number is given.
 _BESIDE = 16
@@ -234,7 +237,7 @@ def fit_model(
     began = time.perf_counter()
     on_stage("choosing")
     classifier = _fitted(data, options, callback, given)
-    labels = replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
+    labels = _labels_of(data)
     counts = [len(labels.members(k)) for k in range(len(labels.classes))]
     if options.seeds is not None and not labels.multilabel:  # classes may have no label
         found = dict(zip(labels.classes.tolist(), counts, strict=True))
@@ -274,6 +277,13 @@ def fit_model(
     return Model(classifier, data.preparation, data.layout, data.class_names, card, path)
 
 
+def _labels_of(data: Prepared) -> Labels:
+    """Return the labels of a file as codes, with the weights of its rows."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", _OF_ARRAYS, UserWarning)
+        return replace(encode_labels(data.y, data.X.shape[0]), weights=data.weights)
+
+
 def _fitted(
     data: Prepared, options: Options, callback: Callback | None, given: dict[str, Any]
 ) -> NMFAlphaCV:
@@ -283,6 +293,7 @@ def _fitted(
         kept = Checkpoint(Path(kept), keep_finished=True)
     prior, ranks = _other_parts(data, options.prior, "prior"), options.n_components
     fixed = _other_parts(data, options.fixed, "model of fixed parts")
+    _check_room(ranks, prior, fixed)
     asked: dict[str, Any] = {"fixed": fixed} | given
     classifier = NMFAlphaCV(
         _number(prior, fixed) if ranks == "auto" else ranks, lam=options.lam,
@@ -296,7 +307,7 @@ def _fitted(
     with warnings.catch_warnings():
         # labels with a single example are what this is for, the card says what they lack and that
         # a fit ended early, and the number of parts was asked for
-        for start in ("Left out", "Interrupted", "n_components="):
+        for start in ("Left out", "Interrupted", "n_components=", _OF_ARRAYS):
             warnings.filterwarnings("ignore", start, UserWarning)
         try:
             classifier.fit(data.X, data.y, sample_weight=data.weights)
@@ -314,6 +325,22 @@ def _number(prior: Array | None, fixed: Array | None) -> int | str:
     if fixed is not None:
         return len(fixed) + (_BESIDE if prior is None else len(prior))
     return "auto" if prior is None else len(prior)
+
+
+def _check_room(ranks: Any, prior: Array | None, fixed: Array | None) -> None:
+    """Refuse a number of parts that has no room for those of other models."""
+    carried, kept = 0 if prior is None else len(prior), 0 if fixed is None else len(fixed)
+    least = kept + max(carried, 1 if kept else 0)
+    if ranks != "auto" and np.min(ranks) < least:
+        given = " and ".join(
+            f"the {what} has {n} parts"
+            for what, n in (("fixed model", kept), ("prior", carried))
+            if n
+        )
+        raise PreparationError(
+            f"{given[0].upper()}{given[1:]}, so --components must be {least} or more; raise it, or "
+            "leave it out."
+        )
 
 
 def _other_parts(data: Prepared, other: Any, what: str) -> Array | None:

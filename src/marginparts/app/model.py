@@ -16,7 +16,12 @@ import scipy.sparse as sp
 from marginparts._types import Array, Data, PathStep, Samples
 from marginparts.app.encoders import encoded
 from marginparts.app.evaluation import Rated
-from marginparts.app.preparation import Preparation, PreparationError, beside
+from marginparts.app.preparation import (
+    Preparation,
+    PreparationError,
+    TextPreparation,
+    beside,
+)
 from marginparts.app.readers import Label, Layout
 from marginparts.estimators import NMFAlphaClassifier
 from marginparts.scores import score_name
@@ -161,6 +166,8 @@ class Model:
         """Return words or columns of samples as rows, with gaps filled, without vectors."""
         if isinstance(samples, str):
             raise ValueError("A model takes a list of samples; put the text into a list.")
+        if isinstance(self.preparation, TextPreparation):
+            _check_texts(samples)
         X = self.preparation.apply(samples)  # type: ignore[arg-type]
         return self.classifier._whole(X) if self.layout.gaps else X
 
@@ -231,6 +238,15 @@ class Model:
     def predict_proba(self, samples: Samples, vectors: Array | None = None) -> Array:
         """Return a probability for each sample and class (n, c); NaN where labels were too few."""
         return self.probabilities(self.decision_function(samples, vectors))
+
+
+def _check_texts(samples: Any) -> None:
+    """Refuse what is no text, as the gaps of a data frame are, before words are counted."""
+    for k, sample in enumerate(samples):
+        if not isinstance(sample, str | bytes):
+            raise ValueError(
+                f"sample {k + 1} is {sample!r} and no text; put '' in its place, or leave it out."
+            )
 
 
 def natural(name: str) -> list[tuple[int, str]]:

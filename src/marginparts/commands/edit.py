@@ -57,7 +57,7 @@ def edit(
         from marginparts.app.model_file import save
 
         asked: dict[str, Any] = {
-            "merge": [_numbers(group, "--merge") for group in merge or ()],
+            "merge": [_group(group) for group in merge or ()],
             "delete": _numbers(delete, "--delete"), "freeze": _numbers(freeze, "--freeze"),
             "forbid": _forbidden(forbid or []),
         }  # fmt: skip
@@ -74,6 +74,14 @@ def edit(
         found, _ = watched(run, ("encoding", "following lam"), None, shown=not (quiet or as_json))
         save(found, out)
     tell(found, out, None, as_json=as_json, quiet=quiet)
+
+
+def _group(cell: str) -> list[int]:
+    """Return the parts of a merge, which are two at least."""
+    found = _numbers(cell, "--merge")
+    if len(found) < 2:
+        raise FileProblemError(f"--merge {cell!r} names one part; give two or more, as 2,5.")
+    return found
 
 
 def _numbers(text: str | None, name: str) -> list[int]:

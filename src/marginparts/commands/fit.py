@@ -15,6 +15,7 @@ from rich.progress import TextColumn
 
 from marginparts.commands import _console as console
 from marginparts.commands import _fit_options as options
+from marginparts.commands._fit_notes import notes, spent
 from marginparts.commands._fit_options import numbers
 from marginparts.files.atomic import FileProblemError, check_destination
 
@@ -250,6 +251,9 @@ def watched(
         model = asked(callback=callback, on_stage=on_stage, **at)
     # a search that was ended leaves no trace in the fit
     model.card.stopped = bool(stopped) or (kept and interruption.heard is not None)
+    if "choosing" in stopped and not model.card.rated:
+        # it is not for want of labels that nothing is known
+        model.card.doubt = "It was ended before it could be said how good it is."
     return model, interruption.heard
 
 
@@ -280,7 +284,7 @@ def tell(
     drawn = "" if model.n_learned == card.n_samples else f"{model.n_learned} of "
     console.show(
         f"{model.n_parts} parts from {drawn}{card.n_samples} samples, {card.n_labeled} of them "
-        f"labeled ({len(model.class_names)} labels), in {card.seconds:.0f} seconds.{early} "
+        f"labeled ({len(model.class_names)} labels), in {spent(card.seconds)}.{early} "
         f"{headline_sentence(model)}",
         quiet=quiet,
     )
@@ -291,22 +295,3 @@ def tell(
         words = shlex.join([str(path), *inputs])
         console.show(f"Next: marginparts predict {words} --out labeled.csv", quiet=quiet)
         console.show(f"  or: marginparts topics {shlex.quote(str(path))}", quiet=quiet)
-
-
-def notes(model: Model) -> list[str]:
-    """Return what a person should know before trusting a model."""
-    found = [model.card.doubt] if model.card.doubt and model.card.rated else []
-    pairs = zip(model.class_names, model.card.label_counts, strict=True)
-    single = [name for name, count in pairs if count == 1]
-    if single:
-        some = ", ".join(single[:5]) + (", ..." if len(single) > 5 else "")
-        found.append(f"Labels with a single example, which cannot be learned well: {some}.")
-    if model.layout.label_sep is None and not model.multilabel:
-        names = model.class_names
-        signs = (s for s in ";|," if sum(s in name for name in names) > len(names) / 3)
-        if sign := next(signs, None):
-            found.append(
-                f"Many labels contain {sign!r}: if a cell holds several labels, say "
-                f"--label-sep {sign!r}."
-            )
-    return found

@@ -122,6 +122,8 @@ class Agreement:
         self.n = self.right = 0
         self.hits: Counter[str] = Counter()
         self.errors: Counter[str] = Counter()
+        #: how many samples have each label that is none of the model's
+        self.unknown: Counter[str] = Counter()
 
     def add(
         self, given: Iterable[tuple[str, ...]], known: Iterable[tuple[str, ...] | None]
@@ -133,6 +135,7 @@ class Agreement:
                 self.right += {*labels} == {*truth}
                 self.hits.update({*labels} & {*truth})
                 self.errors.update({*labels} ^ {*truth})
+                self.unknown.update({*truth}.difference(self.class_names))
 
     def score(self) -> float:
         """Return the accuracy, or the mean of the micro and macro F where labels are several."""
@@ -174,7 +177,8 @@ def _tell(
         _console.print_json(
             {"out": str(out), "samples": n, "empty": empty, "with_label": agreement.n,
              "hidden_labels": hidden, "metric": score_name(None, fitted.multilabel),
-             "agreement": agreement.score() if new else None}
+             "agreement": agreement.score() if new else None,
+             "unknown_labels": dict(agreement.unknown)}
         )  # fmt: skip
         return
     show(f"{n} samples, written to {out}", quiet=quiet)
@@ -203,6 +207,13 @@ def _worth(fitted: Model, agreement: Agreement | None) -> Iterator[str]:
             f"{agreement.n} of the samples had a label in the file; against these the {metric} is "
             f"{as_score(agreement.score(), metric)}."
         )
+        if unknown := agreement.unknown:
+            some = ", ".join(sorted(unknown)[:5]) + (", ..." if len(unknown) > 5 else "")
+            have = "has" if unknown.total() == 1 else "have"
+            yield (
+                f"{unknown.total()} of these {have} a label that the model does not know, and "
+                f"cannot be right: {some}."
+            )
 
 
 def _labeled(

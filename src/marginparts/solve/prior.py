@@ -51,7 +51,7 @@ def carried_parts(parts: ArrayLike, names: ArrayLike, to: ArrayLike) -> Array:
     place = {name: k for k, name in enumerate(names.tolist())}
     pairs = [(place[name], k) for k, name in enumerate(to.tolist()) if name in place]
     if not pairs:
-        raise ValueError("No name of the prior's columns is among the new ones.")
+        raise ValueError("No name of the earlier parts' columns is among the new ones.")
     before, after = np.array(pairs).T
     carried = np.zeros((len(parts), len(to)), parts.dtype)
     carried[:, after] = parts[:, before]

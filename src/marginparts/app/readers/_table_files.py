@@ -64,13 +64,19 @@ class DelimitedFile(TableFile):
         while some := list(islice(records, size)):
             for line, cells in some:
                 if len(cells) != len(self.columns):
-                    raise FileProblemError(
-                        f"{self.path}, line {line}: the row has {len(cells)} cells and the header "
-                        f"{len(self.columns)}; put cells that hold {self.delimiter!r} or line "
-                        "breaks in quotes."
-                    )
+                    raise FileProblemError(self._uneven(line, len(cells)))
             lines, rows = zip(*some, strict=True)
             yield Rows([list(column) for column in zip(*rows, strict=True)], lines)
+
+    def _uneven(self, line: int, n: int) -> str:
+        mark = repr(self.delimiter)
+        how = f"put cells that hold {mark} or line breaks in quotes"
+        if n < len(self.columns):
+            how += f", and {mark} behind a cell also where the next is empty"
+        return (
+            f"{self.path}, line {line}: the row has {n} cell{'' if n == 1 else 's'} and the header "
+            f"{len(self.columns)}; {how}."
+        )
 
     def _find_delimiter(self) -> str:
         with opened_text(self.path, self.encoding) as file:

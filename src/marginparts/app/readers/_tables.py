@@ -74,7 +74,8 @@ class TableSource(SampleSource):
         shown = repr(cell) if len(repr(cell)) <= 40 else repr(cell)[:37] + "..."
         return (
             f"{where}: {shown} is no number; name the column of texts with --text COLUMN, which "
-            f"may be one of {columns.listed(self.table.columns)}."
+            f"may be one of {columns.listed(self.table.columns)}, or take out of the file what is "
+            "neither a number nor a label."
         )
 
 

@@ -286,11 +286,12 @@ def _choice(model: Model) -> dict[str, Any] | None:
     ]
     dropped = sum(bool(trial["dropped"]) for trial in trials)
     early = f", {dropped} of them dropped early" if dropped else ""
+    counted = "1 candidate was" if len(trials) == 1 else f"{len(trials)} candidates were"
     return {
         "metric": model.metric,
         "chosen": best._asdict(),
         "trials": trials,
-        "sentence": f"{len(trials)} candidates were tried on {most} folds of the labels{early}. "
+        "sentence": f"{counted} tried on {most} folds of the labels{early}. "
         f"Chosen: {best.n_components} parts, lam {best.lam:g}, "
         f"{best.map_iter or 'all'} mapping updates, C {best.C:g}.",
     }

@@ -524,7 +524,7 @@ function drawChoice(section, { metric, chosen, trials, sentence }) {
     slot(section, "note").append("One line a rank; bars reach one standard error either way; hollow: dropped early, on fewer folds."
       + (best.length < trials.length ? " Where several trials share rank and lam, the best is drawn." : ""));
   }
-  all.querySelector("summary").append(`All ${trials.length} trials`);
+  all.querySelector("summary").append(trials.length === 1 ? "The only trial" : `All ${trials.length} trials`);
   all.append(el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All trials" },
     table({ caption: "All trials", columns: trialColumns(trials, metric), rows: trials,
       rowClass: (trial) => isChosen(trial, chosen ?? {}) && "chosen-row" })));
