@@ -1,7 +1,7 @@
 """Semi-NMF-alpha an iteration, beside plain semi-NMF in dense NumPy (Ding, Li & Jordan 2010).
 
 python benchmarks/semi.py [--rows 20000] [--columns 256] [--parts 64] [--iterations 50]
-python benchmarks/semi.py --memory --rows 300000 [--mapped]
+python benchmarks/semi.py --memory --rows 300000 [--mapped] [--backend torch]
 
 Both run on one thread, and take turns; what counts is the ratio. Ours has 40 margin components
 besides. The error of the data after the same number of iterations is shown too. With --memory it is
@@ -43,11 +43,59 @@ def own_memory():
         return next(int(line.split()[1]) / 1024 for line in file if line.startswith("RssAnon"))
 
 
-def mapped(n, d, r):
+def filled(X, rng):
+    """Fill rows with a nonnegative mixture of 20 directions, some at a time."""
+    basis = rng.normal(size=(20, X.shape[1])).astype(np.float32)
+    for some in gen_batches(len(X), 10_000):
+        X[some] = rng.random((min(some.stop, len(X)) - some.start, 20), np.float32) @ basis
+    return X
+
+
+def labels(n):
+    """Return labels of 200 rows, of four classes."""
+    return np.where(np.arange(n) < 200, np.arange(n) % 4, -1)
+
+
+def fit(X, r, backend, iterations):
+    """Fit parts, and return the model."""
+    model = SemiNMFAlpha(r, max_iter=iterations, tol=0, backend=backend, random_state=0)
+    return model.fit(X, labels(len(X)))
+
+
+def on_the_card(X, model, before):
+    """Print the peak of the card's memory, less what there was, and the time of an iteration."""
+    import torch
+
+    first, last = model.history_[1], model.history_[-1]
+    each = (last.seconds - first.seconds) / (last.iteration - first.iteration)
+    peak, held = (
+        (most() - before) / X.nbytes
+        for most in (torch.cuda.max_memory_allocated, torch.cuda.max_memory_reserved)
+    )
+    began = time.perf_counter()
+    model.transform(X)
+    took = time.perf_counter() - began
+    print(
+        f"{torch.cuda.get_device_name()}: {peak:.2f} x the data allocated at most, {held:.2f} x "
+        f"reserved, {1000 * each:.1f} ms an iteration, {took:.1f} s for codes of all rows"
+    )
+
+
+def compiled(X, backend):
+    """Fit a few rows, for all to be compiled; return the bytes of the card that are in use."""
+    fit(X, 8, backend, 12)
+    if not backend.startswith("torch"):
+        return 0
+    import torch
+
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_allocated()
+
+
+def mapped(n, d, r, backend, iterations):
     """Print the largest memory of a fit to rows in a file, and the file's size."""
-    rng, y = np.random.default_rng(0), np.full(n, -1)
-    y[:200] = np.arange(200) % 4
-    basis, peak, done = rng.normal(size=(20, d)).astype(np.float32), [0.0], threading.Event()
+    peak, done = [0.0], threading.Event()
 
     def watch():
         while not done.wait(0.05):
@@ -56,44 +104,40 @@ def mapped(n, d, r):
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / "vectors.npy"
-        X = np.lib.format.open_memmap(path, "w+", np.float32, (n, d))
-        for some in gen_batches(n, 10_000):
-            X[some] = rng.random((min(some.stop, n) - some.start, 20), np.float32) @ basis
-        del X
+        filled(
+            np.lib.format.open_memmap(path, "w+", np.float32, (n, d)), np.random.default_rng(0)
+        ).flush()
         X = np.load(path, mmap_mode="r")
-        SemiNMFAlpha(8, max_iter=12, tol=0, random_state=0).fit(X[:2000], y[:2000])  # compiled
+        on_card = compiled(X[:2000], backend)
         before, began = own_memory(), time.perf_counter()
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
-        SemiNMFAlpha(r, max_iter=12, tol=0, random_state=0).fit(X, y)
+        model = fit(X, r, backend, iterations)
         done.set()
         watcher.join()
-    took, data = time.perf_counter() - began, n * d * 4 / 2**20
-    what = f"{n} rows, {d} columns, {r} parts, float32: {data:.0f} MiB in a mapped file"
-    share = (peak[0] - before) / data
-    print(f"{what}, {share:.2f} x of memory beside it at most, 12 iterations in {took:.0f} s")
+        took, data = time.perf_counter() - began, X.nbytes / 2**20
+        what = f"{n} rows, {d} columns, {r} parts, float32: {data:.0f} MiB in a mapped file"
+        share = (peak[0] - before) / data
+        beside = f"{share:.2f} x of memory beside it at most"
+        print(f"{what}, {beside}, {iterations} iterations in {took:.0f} s")
+        if backend.startswith("torch"):
+            on_the_card(X, model, on_card)
 
 
-def memory(n, d, r):
+def memory(n, d, r, backend, iterations):
     """Print the largest memory of a fit, less what there was before the data."""
-    rng, y = np.random.default_rng(0), np.full(n, -1)
-    y[:200] = np.arange(200) % 4
-    basis = rng.normal(size=(20, d)).astype(np.float32)
-
-    def fit(rows, parts):
-        X = np.empty((rows, d), np.float32)
-        for some in gen_batches(rows, 10_000):
-            X[some] = rng.random((min(some.stop, rows) - some.start, 20), np.float32) @ basis
-        SemiNMFAlpha(parts, max_iter=12, tol=0, random_state=0).fit(X, y[:rows])
-
+    rng = np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit(2000, 8)  # compiled once
+        on_card = compiled(filled(np.empty((2000, d), np.float32), rng), backend)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        fit(n, r)
-    peak, data = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, n * d * 4 / 2**20
-    what = f"{n} rows, {d} columns, {r} parts, float32: {data:.0f} MiB of data"
-    print(f"{what}, {(peak - before) / data:.2f} x at most")
+        X = filled(np.empty((n, d), np.float32), rng)
+        model = fit(X, r, backend, iterations)
+        peak, data = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, X.nbytes / 2**20
+        what = f"{n} rows, {d} columns, {r} parts, float32: {data:.0f} MiB of data"
+        print(f"{what}, {(peak - before) / data:.2f} x at most")
+        if backend.startswith("torch"):
+            on_the_card(X, model, on_card)
 
 
 def main():
@@ -102,9 +146,13 @@ def main():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--mapped", action="store_true")
+    parser.add_argument("--backend", default="numba", help="for --memory")
     args = parser.parse_args()
     if args.memory:
-        (mapped if args.mapped else memory)(args.rows, args.columns, args.parts)
+        sizes = args.rows, args.columns, args.parts
+        (mapped if args.mapped else memory)(
+            *sizes, args.backend, 12 if args.backend == "numba" else args.iterations
+        )
     else:
         speed(args)
 

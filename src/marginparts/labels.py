@@ -186,7 +186,9 @@ def _as_array(y: Any) -> NDArray[Any]:
     if sp.issparse(y):
         return np.asarray(y.toarray())
     if isinstance(y, np.ma.MaskedArray):  # as an array it would show what the mask hides
-        return np.where(np.ma.getmaskarray(y), None, np.ma.getdata(y).astype(object))
+        shown = np.ma.getdata(y).astype(object)
+        shown[np.ma.getmaskarray(y)] = None
+        return shown
     if isinstance(y, list | tuple) and not any(isinstance(v, list | tuple | np.ndarray) for v in y):
         array = np.empty(len(y), dtype=object)
         array[:] = y

@@ -157,7 +157,9 @@ class Recipe:
             own = result if not words else result.beside
             assert own is not None
             V = np.ascontiguousarray(semi_parts(own.V).T)
-            H = {} if output == "projection" else {n: semi_codes(vectors, V, n) for n in map_iters}
+            H = {}
+            if output != "projection":
+                H = {n: semi_codes(vectors, V, n, backend) for n in map_iters}
             signed = _codes_of(vectors, V, H, map_iters, output)
             if not words:
                 return signed

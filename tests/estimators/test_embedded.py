@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.preprocessing import normalize
 
-from marginparts import NMFAlpha, NMFAlphaClassifier, SemiNMFAlpha, load, save
+from marginparts import Checkpoint, NMFAlpha, NMFAlphaClassifier, SemiNMFAlpha, load, save
 
 LITTLE = {"max_iter": 20, "random_state": 0, "rehearse": False}
 
@@ -115,3 +115,33 @@ def test_a_weight_is_a_row_given_as_often(form, blobs):
     for fit, rows in ((once, X), (twice, X[often])):
         kept = sp.csr_array(fit.margin_components_).toarray()
         assert_allclose(normalize(fit.directions_.T @ rows), normalize(kept), atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["mu", "cd"])
+def test_a_fit_that_was_killed_ends_with_the_same_bits(solver, blobs, tmp_path):
+    X, y, _ = blobs
+    options = {"solver": solver, "max_iter": 20, "tol": 0, "random_state": 0}
+    checkpoint = Checkpoint(tmp_path / "fit.ckpt", every_iterations=4)
+
+    def kill(progress):
+        if progress.iteration == 11:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        SemiNMFAlpha(3, checkpoint=checkpoint, callback=kill, **options).fit(X, y)
+    resumed = SemiNMFAlpha(3, checkpoint=checkpoint, **options).fit(X, y)
+    whole = SemiNMFAlpha(3, **options).fit(X, y)
+    assert_array_equal(resumed.components_, whole.components_)
+    assert_array_equal(resumed.loss_curve_, whole.loss_curve_)
+
+
+def test_backends_agree_and_unknown_ones_are_refused(blobs):
+    X, y, _ = blobs
+    options = {"max_iter": 10, "tol": 0, "random_state": 0}
+    ours, slow = (
+        SemiNMFAlpha(3, backend=each, **options).fit(X, y) for each in ("numba", "reference")
+    )
+    assert_allclose(ours.components_, slow.components_, atol=1e-10)
+    assert_allclose(ours.transform(X), slow.transform(X), atol=1e-9)
+    with pytest.raises(ValueError, match="backend='abacus' is unknown"):
+        SemiNMFAlpha(3, backend="abacus").fit(X, y)

@@ -16,13 +16,25 @@ import importlib.util
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from marginparts._types import Data
 from marginparts.backends.base import Also, Backend, Known, Plus, Shared
 
-__all__ = ["Also", "Backend", "Known", "Plus", "Shared", "get_backend", "work_of"]
+__all__ = [
+    "Also",
+    "Backend",
+    "Known",
+    "Plus",
+    "Shared",
+    "enough_memory",
+    "get_backend",
+    "has_gpu",
+    "work_of",
+]
 
 logger = logging.getLogger("marginparts")
 
@@ -46,7 +58,7 @@ def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
     if not isinstance(name, str) and hasattr(name, "prepare"):
         return name
     if name == "auto":
-        name = "torch" if work >= _GPU_PAYS and _has_gpu() else "numba"
+        name = "torch" if work >= _GPU_PAYS and has_gpu() else "numba"
         logger.info("backend %s (for 'auto', %.1e multiplications a pass)", name, work)
     if name in ("torch", "torch-half"):
         return _torch_backend(half=name == "torch-half")
@@ -71,7 +83,22 @@ def work_of(X: Data, r: int) -> int:
     return int(X.size if isinstance(X, np.ndarray) else X.nnz) * r
 
 
-def _has_gpu() -> bool:
+@contextmanager
+def enough_memory(backend: str | Backend) -> Iterator[None]:
+    """Say in a sentence that memory did not suffice; on a GPU that is an error of torch's own."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise MemoryError(
+            f"The memory of backend={getattr(backend, 'name', backend)!r} is full; end what else "
+            "uses it and go on with the same call where there is a checkpoint, or take fewer "
+            "parts, float32, or rows on the disk (marginparts.open_rows)."
+        ) from error
+
+
+def has_gpu() -> bool:
     """Whether torch sees a GPU. Torch is slow to import, so the driver is looked for first."""
     if "torch" not in sys.modules:
         driver = sys.platform == "win32" or os.path.exists("/dev/nvidiactl")

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 from marginparts._types import Array, Data, Factor, Matrix, Operator, Step
 
 if TYPE_CHECKING:
+    from marginparts.backends.semi import SemiKernels
     from marginparts.losses.nmf_alpha import NMFAlphaProblem
 
 
@@ -288,6 +289,12 @@ class Backend(ABC):
     def suited_to(self, X: Data, r: int) -> Backend:
         """Return the backend for data of this size: one that streams it, where it is too large."""
         return self
+
+    def semi(self) -> SemiKernels:
+        """Return the kernels for data of either sign, or refuse it."""
+        raise ValueError(
+            f"backend={self.name!r} has nothing for data of either sign; use 'numba' or 'torch'."
+        )
 
     def adapted(self, problem: NMFAlphaProblem) -> Any:
         """Return a problem as this backend wants it run: with updates recorded or repeated, say."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,14 +155,15 @@ class Logbook:
         shapes: Shapes,
         release: Callable[[Any], Array] = lambda factor: factor,
         factor: Callable[[Array, str], Any] = lambda array, block: array,
+        signed: Collection[str] = (),
     ) -> Keeper:
         """Return what keeps the position of the fit's last run.
 
         ``run`` tells this run from others, as JSON has it; ``shapes`` are those of its factors by
-        their letter. ``release`` makes an array (n, r) of a
-        factor, ``factor`` a factor of an array and its letter.
+        their letter. ``release`` makes an array (n, r) of a factor, ``factor`` a factor of an array
+        and its letter; ``signed`` factors have entries of either sign.
         """
-        return _RunKeeper(self, run, shapes, release, factor)
+        return _RunKeeper(self, run, shapes, release, factor, signed)
 
     def close(self) -> None:
         """End a fit that came to its end: remove the file, or say why it stays."""
@@ -212,6 +213,7 @@ class _RunKeeper:
     shapes: Shapes
     release: Callable[[Any], Array]
     factor: Callable[[Array, str], Any]
+    signed: Collection[str]
 
     def resume(self) -> Position | None:
         notes = self.logbook.recall("run")
@@ -219,7 +221,7 @@ class _RunKeeper:
             return None
         with self.logbook.reading():
             self.logbook.check(dict(notes.tree["run"]), self.run)
-            check_notes(notes, self.shapes)
+            check_notes(notes, self.shapes, self.signed)
             return position_of(notes, self.factor)
 
     def offer(self, position: Position) -> bool:

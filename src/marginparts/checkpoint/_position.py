@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from marginparts._types import Array, Check, Stop
-from marginparts.files.invariants import Field, InvariantError, Items, Rule, Scope, Table, Value
+from marginparts.files.invariants import (
+    LARGEST,
+    Field,
+    InvariantError,
+    Items,
+    Rule,
+    Scope,
+    Table,
+    Value,
+)
 from marginparts.solve.loop import Momentum, Position
 
 
@@ -46,8 +55,11 @@ _TREE: Table = (
 )
 
 
-def check_notes(notes: Notes, shapes: Shapes) -> None:
-    """Refuse notes of another run's factors, or of factors that no run has."""
+def check_notes(notes: Notes, shapes: Shapes, signed: Collection[str] = ()) -> None:
+    """Refuse notes of another run's factors, or of factors that no run has.
+
+    Factors that are ``signed`` may have negative entries.
+    """
     Scope().check(_TREE, notes.tree)
     known = {f"{group}.{block}" for group in ("state", "before", "good") for block in shapes}
     if strange := sorted(set(notes.arrays) - known):
@@ -55,7 +67,11 @@ def check_notes(notes: Notes, shapes: Shapes) -> None:
     for group in ("state", "before", "good"):
         # the latter two are there for all factors or for none
         there = group == "state" or any(name.startswith(f"{group}.") for name in notes.arrays)
-        table = [Field(f"{group}.{b}", shape, least=0) for b, shape in shapes.items() if there]
+        table = [
+            Field(f"{group}.{b}", shape, least=-LARGEST if b in signed else 0)
+            for b, shape in shapes.items()
+            if there
+        ]
         Scope().check(tuple(table), notes.arrays)
     if len({array.dtype for array in notes.arrays.values()}) > 1:
         raise InvariantError("the factors have several types")

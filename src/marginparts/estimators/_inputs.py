@@ -43,6 +43,9 @@ from marginparts.validation import (
     seed_of,
 )
 
+#: Entries of dense data that are looked at at a time.
+_AT_ONCE = 1 << 22
+
 
 class FitInputs(NamedTuple):
     """What a fit begins with: its data, its seed, and its checkpoint where it has one."""
@@ -230,7 +233,11 @@ class Counted(NamedTuple):
         if self.weights is not None:
             return True
         n, d = self.X.shape
-        sums = np.asarray(self.X @ np.random.default_rng(0).random(d), dtype=np.float64)
+        drawn = np.random.default_rng(0).random(d)
+        # some rows at a time: the product of float32 with float64 copies what it is given
+        step = max(_AT_ONCE // d, 1) if isinstance(self.X, np.ndarray) else n
+        parts = [self.X[first : first + step] @ drawn for first in range(0, n, step)]
+        sums = np.concatenate(parts).astype(np.float64)
         with np.errstate(all="ignore"):  # NaN in gaps, and sums out of range
             scale = np.max(np.abs(sums), initial=0.0, where=np.isfinite(sums)) or 1.0
             return bool(2 * len(np.unique(np.round(sums / scale, 7))) <= n)

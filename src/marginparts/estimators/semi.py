@@ -22,6 +22,7 @@ from marginparts._types import (
     Seed,
     Targets,
 )
+from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, Whole, find_directions
 from marginparts.estimators._base import PartsTransformer
@@ -75,6 +76,9 @@ class SemiNMFAlpha(PartsTransformer):
         Sweeps that map a sample into the parts; None goes on to the optimum.
     output : {"gram", "coefficients", "projection", "mixed"}
         The codes of `transform`, as for `NMFAlpha`.
+    backend : {"auto", "numba", "torch", "reference"} or Backend
+        Where the arithmetic happens; ``"auto"`` is a GPU where there is one, it pays and the data
+        fits it, else the CPU.
     random_state, callback, checkpoint, verbose
         As for `NMFAlpha`.
 
@@ -121,6 +125,7 @@ class SemiNMFAlpha(PartsTransformer):
         tol: float = 1e-4,
         map_iter: int | None = 40,
         output: str = "gram",
+        backend: str | Backend = "auto",
         random_state: Seed = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
@@ -140,6 +145,7 @@ class SemiNMFAlpha(PartsTransformer):
         self.tol = tol
         self.map_iter = map_iter
         self.output = output
+        self.backend = backend
         self.random_state = random_state
         self.callback = callback
         self.checkpoint = checkpoint
@@ -180,6 +186,7 @@ class SemiNMFAlpha(PartsTransformer):
         recipe = replace(recipe, run=counted.run(recipe.run), embedded=X.shape[1])
         labels = fit_labels(y, X.shape[0], self.class_weight, weights)
         told = {**self._told(recipe), "n_components": r, "lam": lam, "sample_weight": weights}
+        del told["backend"]  # the one in use is compared in any case
         with prepared(self, X, labels, r, told) as fit:
             self._fit_trusted(fit.X, labels, recipe, fit.seed, fit.logbook, None, weights)
         warn_of_the_limit(self, depth=1)
@@ -201,7 +208,7 @@ class SemiNMFAlpha(PartsTransformer):
                 self.directions, self.multiclass, None, self.pseudo, self.direction_C, self.scale,
                 self.class_weight,
             ),
-            RunSpec(self.init, self.solver, self.max_iter, self.tol),
+            RunSpec(self.init, self.solver, self.max_iter, self.tol, self.backend),
             MapSpec(self.map_iter, self.output),
         )  # fmt: skip
 
@@ -260,7 +267,7 @@ class SemiNMFAlpha(PartsTransformer):
 
     def _coefficients(self, X: Data) -> Array:
         V = np.ascontiguousarray(self.components_.T)
-        return semi_codes(X.astype(V.dtype, copy=False), V, self.map_iter)
+        return semi_codes(X.astype(V.dtype, copy=False), V, self.map_iter, self.backend)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

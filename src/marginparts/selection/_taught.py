@@ -156,7 +156,7 @@ class Classroom:
 
     def left_open(self, given: Collection[str], grid: CandidateGrid) -> CandidateGrid:
         """Return the candidates with those that suit these rows for what was not given."""
-        suited: dict[str, tuple[float, ...]] = {"lam": (self.default.lam,)}
+        suited: dict[str, Any] = {"lam": (self.default.lam,)}
         if _tell(self.folds):
             suited.update(C=_COSTS, direction_C=_DIRECTION_COSTS)
             if self.views.sparse and "lam" not in given:
@@ -325,7 +325,7 @@ def _settled(
     The folds that follow try the chosen weight and cost of the margin components alone.
     """
     best = _simplest_of({s: [fold.quality(own[0])] for s, own in said.items()}, len(fold.hidden))
-    settled = {"lam": (best.lam,), "direction_C": (best.direction_C,)}
+    settled: dict[str, Any] = {"lam": (best.lam,), "direction_C": (best.direction_C,)}
     return grid._replace(**{name: own for name, own in settled.items() if name not in given})
 
 

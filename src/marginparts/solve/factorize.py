@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from marginparts._types import DEFAULT_LAM, Array, Callback, Data, Init, Result, Seed
-from marginparts.backends import Backend, get_backend, work_of
+from marginparts.backends import Backend, enough_memory, get_backend, work_of
 from marginparts.backends.base import column_sums, safe_ratio
 from marginparts.checkpoint import Checkpoint, Logbook, logbook_of
 from marginparts.losses.nmf_alpha import STRAIGHT, NMFAlphaProblem, Pull, Steering
@@ -213,7 +212,7 @@ def factorize_path(
     With ``warm_iter=None`` every weight starts afresh, and has ``max_iter`` iterations. A logbook
     is for one weight: it keeps the position of a single run.
     """
-    with _enough_memory(backend):
+    with enough_memory(backend):
         posed = _posed(X, start, S, backend, steering)
         problem, H, V, XS = posed.problem, posed.H, posed.V, posed.XS
         kernels, r = problem.backend, V.shape[1]
@@ -268,21 +267,6 @@ def _posed(
         V = np.hstack([fixed, V[:, steering.fixed :]])
         _steer(problem, steering.scaled(balance, scale / balance, scale), X, V)
     return _Posed(problem, H, V, XS, scale, balance)
-
-
-@contextmanager
-def _enough_memory(backend: str | Backend) -> Iterator[None]:
-    """Say in a sentence that memory did not suffice; on a GPU that is an error of torch's own."""
-    try:
-        yield
-    except Exception as error:
-        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":
-            raise
-        raise MemoryError(
-            f"The memory of backend={getattr(backend, 'name', backend)!r} is full; end what else "
-            "uses it and go on with the same call where there is a checkpoint, or take fewer "
-            "parts, float32, or rows on the disk (marginparts.open_rows)."
-        ) from error
 
 
 def _steer(problem: NMFAlphaProblem, steering: Steering, X: Rows, V: Array) -> None:

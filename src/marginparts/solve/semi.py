@@ -5,6 +5,7 @@ Parts have length 1 here, for sums of entries of either sign say nothing.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterable, Iterator
 
@@ -15,20 +16,24 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
-from marginparts._types import Array, Callback, Data, Init, Result
+from marginparts._types import Array, Callback, Data, Init, Result, State
+from marginparts.backends import Backend, enough_memory, get_backend, has_gpu, work_of
 from marginparts.backends.base import safe_ratio
+from marginparts.backends.semi import SemiKernels
 from marginparts.checkpoint import Logbook
 from marginparts.losses.semi import SemiProblem, lean_squares
-from marginparts.solve.loop import Run, minimize
+from marginparts.solve.loop import Keeper, Run, minimize
 from marginparts.solve.map import extreme_power
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.start import thread_pools, uniform_rows
 from marginparts.validation import check_option
 
+logger = logging.getLogger("marginparts")
+
 #: How the codes can be started.
 STARTS = ("auto", "random", "k-means")
 
-#: Sweeps that bring a row close to its optimum, and near it; entries of H mapped at a time.
+#: Sweeps that bring a row close to its optimum, and near it; entries of H drawn at a time.
 _TO_THE_OPTIMUM, _TO_BEGIN, _CHUNK = 10_000, 40, 1 << 23
 
 #: What every part has in every sample at the start (Ding, Li & Jordan 2010).
@@ -100,28 +105,82 @@ def semi_path(
     XS = None if S is None or not S.shape[1] else S.T @ X  # eq. 10
     total = lean_squares(rows)
     if XS is not None and scale:
-        lengths = row_norms(XS).astype(np.float64)
-        goal = np.full(len(lengths), np.sqrt(total / max(np.sum(lengths > 0), 1)))
-        XS = rows_times(XS, safe_ratio(goal, lengths))
-    V = SemiProblem(rows).update({"V": V / V.dtype.type(unit), "H": H}, "V").factor
-    left = sorted(set(lams))
+        XS = _of_one_length(XS, total)
+    V = V / V.dtype.type(unit)
+    with enough_memory(run.backend):
+        path = _path(rows, XS, (H, V), total, lams, run, callback, logbook)
+        del H  # it is large
+        for lam, found in path:
+            yield lam, _as_result(found, XS, unit, roots)
+
+
+def _path(
+    X: Data,
+    XS: Data | None,
+    start: tuple[Array, Array],
+    x_squared: float,
+    lams: Iterable[float],
+    run: RunSpec,
+    callback: Callback | None,
+    logbook: Logbook | None,
+) -> Iterator[tuple[float, Run]]:
+    """Factorize data and margin components, weighted; H of a run is an array of the data's rows."""
+    (H, V), left, n = start, sorted(set(lams)), X.shape[0]
+    del start  # H is large
+    kernels = semi_kernels(X, V.shape[1], run.backend)
+    data = kernels.prepare(X)
+    V = SemiProblem(data, kernels=kernels).update({"V": V, "H": kernels.factor(H)}, "V").factor
     while left:
         lam = left.pop()
-        more, codes = None, H.copy() if left else H
+        problem = SemiProblem(data, x_squared, kernels=kernels)
+        codes = H.copy() if left else H
         if XS is not None and lam > 0:
             more = rows_times(XS, np.full(XS.shape[0], np.sqrt(lam)))
+            problem.more = kernels.prepare(more)
+            problem.x_squared += lean_squares(more)
             codes = np.vstack([H, semi_codes(more, V, _TO_BEGIN)])
         if not left:
-            del H  # it is large
-        shapes = {"V": V.shape, "H": codes.shape}
+            del H
+        state = {"V": V.copy(), "H": kernels.factor(codes)}
+        del codes
         found = minimize(
-            SemiProblem(rows, total + (0.0 if more is None else lean_squares(more)), more),
-            {"V": V.copy(), "H": codes},
-            solver=run.solver, max_iter=run.max_iter, tol=run.tol, callback=callback,
-            keeper=None if logbook is None else logbook.keeper({"lam": lam}, shapes),
+            problem, state, solver=run.solver, max_iter=run.max_iter, tol=run.tol,
+            callback=callback,
+            keeper=None if logbook is None else _keeper(logbook, problem, state, lam),
         )  # fmt: skip
-        found.state["H"] = found.state["H"][: X.shape[0]]
-        yield lam, _as_result(found, XS, unit, roots)
+        found.state["H"] = kernels.release(found.state["H"][:n])
+        yield lam, found
+
+
+def semi_kernels(X: Data, r: int, backend: str | Backend) -> SemiKernels:
+    """Return the kernels for some data: with ``"auto"`` a card that has no room for it is none."""
+    kernels = get_backend(backend, work_of(X, r)).semi()
+    if isinstance(backend, str) and backend == "auto" and not kernels.holds(X, r):
+        logger.info("the data does not fit the GPU, and stays on the CPU")
+        return get_backend("numba").semi()
+    return kernels
+
+
+def _of_one_length(XS: Data, total: float) -> Data:
+    """Return margin components whose squares are the same, and sum to a number."""
+    lengths = row_norms(XS).astype(np.float64)
+    goal = np.full(len(lengths), np.sqrt(total / max(np.sum(lengths > 0), 1)))
+    return rows_times(XS, safe_ratio(goal, lengths))
+
+
+def _keeper(logbook: Logbook, problem: SemiProblem, state: State, lam: float) -> Keeper:
+    """Return what keeps the position of a run, with factors as arrays.
+
+    The backend is part of it: another one rounds differently.
+    """
+    kernels = problem.kernels
+    return logbook.keeper(
+        {"backend": kernels.name, "lam": lam},
+        {block: tuple(factor.shape) for block, factor in state.items()},
+        kernels.release,
+        lambda array, block: kernels.factor(array) if block == "H" else array,
+        signed=("V",),
+    )
 
 
 def rows_times(X: Data, numbers: Array) -> Data:
@@ -148,17 +207,14 @@ def semi_parts(V: Array) -> Array:
     return np.ascontiguousarray(safe_ratio(V.T, row_norms(V.T)[:, None].astype(V.dtype)))
 
 
-def semi_codes(X: Data, V: Array, n_iter: int | None) -> Array:
-    """Return H (n, r) with V frozen: sweeps from zero, each row by itself; None: to the optimum."""
-    from marginparts._compiled import check_threads
-    from marginparts.losses._semi_cd import sweep_rows
+def semi_codes(X: Data, V: Array, n_iter: int | None, backend: str | Backend = "numba") -> Array:
+    """Return H (n, r) with V frozen: sweeps from zero, each row by itself; None: to the optimum.
 
-    check_threads()
-
-    n, r = X.shape[0], V.shape[1]
-    H, gram = np.zeros((n, r), V.dtype), V.T @ V
-    sweeps, step = _TO_THE_OPTIMUM if n_iter is None else n_iter, max(1, _CHUNK // r)
-    for first in range(0, n, step):
-        rows = slice(first, min(first + step, n))
-        sweep_rows(np.ascontiguousarray(-(X[rows] @ V), dtype=V.dtype), gram, H[rows], sweeps)
-    return H
+    A model that was fitted on a GPU may be used on a machine without one.
+    """
+    if backend in ("torch", "torch-half") and not has_gpu():
+        logger.info("there is no GPU here, and codes are found on the CPU")
+        backend = "numba"
+    sweeps = _TO_THE_OPTIMUM if n_iter is None else n_iter
+    with enough_memory(backend):
+        return get_backend(backend, work_of(X, V.shape[1])).semi().codes(X, V, sweeps)

@@ -218,7 +218,7 @@ _MARGINS: Table = (
 _SIGNED: Table = tuple(
     replace(row, least=-_ONE if row.name == "components_" else -_HUGE)
     if isinstance(row, Field) and row.name in ("components_", "margin_components_") else row
-    for row in (*_PARTS, *_MARGINS) if row not in (_BACKEND, _MARGINS[0])
+    for row in (*_PARTS, *_MARGINS) if row is not _MARGINS[0]
 )  # fmt: skip
 
 _LABELED: Table = (

@@ -27,6 +27,7 @@ from marginparts.backends.base import (
     tiny,
 )
 from marginparts.backends.cpu import entries, kernels
+from marginparts.backends.cpu.semi import NumbaSemiKernels
 from marginparts.backends.cpu.storage import (
     SparseMatrix,
     SparsePattern,
@@ -65,6 +66,10 @@ class NumbaBackend(Backend):
         if sparse:
             return SparseMatrix(as_csr(X))
         return X if isinstance(X, np.ndarray) else np.asarray(X.toarray())
+
+    def semi(self) -> NumbaSemiKernels:
+        """Return the kernels for data of either sign."""
+        return NumbaSemiKernels()
 
     def prepare_once(self, X: Data, like: Matrix) -> SparseMatrix | Array:
         """Leave out what pays only in the second pass."""

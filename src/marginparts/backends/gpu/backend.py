@@ -21,6 +21,7 @@ from marginparts.backends.base import Also, Backend, Plus, gauged
 from marginparts.backends.blocked import BlockedBackend, BlockSource
 from marginparts.backends.gpu.dense import DenseMatrix, dense_log_terms, dense_ratio_matmul
 from marginparts.backends.gpu.launch import NUMPY, TORCH, Recorded, half_width, launch
+from marginparts.backends.gpu.semi import TorchSemiKernels
 from marginparts.backends.gpu.sparse import SparseMatrix, log_terms, many_of, sum_rows, tile_of
 from marginparts.backends.gpu.streams import HostBlocks, bytes_of, free_memory
 from marginparts.backends.gpu.triton_csr import column_sums_kernel
@@ -61,6 +62,10 @@ class TorchBackend(Backend):
     def adapted(self, problem: NMFAlphaProblem) -> Any:
         """Return the problem with updates that are replayed; on a CPU there is nothing to gain."""
         return Recorded(problem) if self.device.type == "cuda" else problem
+
+    def semi(self) -> TorchSemiKernels:
+        """Return the kernels for data of either sign; rows of half the width are not for them."""
+        return TorchSemiKernels(self.device, self.memory)
 
     def suited_to(self, X: Data, r: int) -> Backend:
         """Return this backend, or one that streams blocks of X where it is larger than the card."""
