@@ -55,5 +55,6 @@ def test_many_labels_of_texts_choose_what_the_margin_counts(labels, tried):
     assert {setting.lam for setting in model.selection_} == tried
     assert model.lam_ in tried
     # the fold that follows the first one tries the better weight alone
-    whole = {s.lam for s, own in model.selection_.items() if len(own) == len(model.choice_.honest_scores)}
+    n_folds = len(model.choice_.honest_scores)
+    whole = {setting.lam for setting, own in model.selection_.items() if len(own) == n_folds}
     assert whole == {model.lam_}
