@@ -301,7 +301,7 @@ def test_replayed_updates_give_the_bits_of_plain_ones(monkeypatch, solver):
     S = margin_directions(X, y)
     options = {"S": S, "lam": 1.0, "solver": solver, "max_iter": 60, "tol": 0, "random_state": 0}
     replayed = nmf_alpha(X, 20, backend="torch", **options)
-    monkeypatch.setattr(torch_gpu.TorchBackend, "recorded", lambda self, problem: problem)
+    monkeypatch.setattr(torch_gpu.TorchBackend, "adapted", lambda self, problem: problem)
     plain = nmf_alpha(X, 20, backend="torch", **options)
     assert_array_equal(replayed.V, plain.V)
     assert_array_equal(replayed.H, plain.H)

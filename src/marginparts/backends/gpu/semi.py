@@ -22,9 +22,10 @@ from marginparts.backends.gpu.streams import bytes_of, free_memory
 from marginparts.backends.gpu.triton_semi import sweep_kernel
 from marginparts.backends.semi import SETTLED, SemiKernels, batches, violated
 
-#: Rows whose products are added up in the type of the data, entries that are moved at a time, and
-#: those of a tile of the sweep: a warp keeps them in registers.
-_RUN, _MOVED, _TILE = 1 << 13, 1 << 24, 1 << 11
+#: Rows whose products are added up in the type of the data, and how many such runs are multiplied at
+#: a time; entries that are moved at a time, and those of a tile of the sweep: a warp keeps them in
+#: registers.
+_RUN, _RUNS, _MOVED, _TILE = 1 << 13, 16, 1 << 24, 1 << 11
 
 #: Rows that begin at a multiple of 16 bytes.
 _GRAIN = 4
@@ -99,7 +100,8 @@ class TorchSemiKernels(SemiKernels):
         for X in samples:
             rows = slice(first, first := first + X.shape[0])
             if isinstance(X, DenseMatrix):
-                torch.matmul(X.X, B, out=XV[rows])
+                for some in self._batches(XV[rows]):  # the card may copy what it multiplies
+                    XV[rows][some] = X.X[some] @ B
             else:
                 XV[rows] = X @ B
         return XV
@@ -155,11 +157,15 @@ class TorchSemiKernels(SemiKernels):
 
 
 def _inner(A: Tensor, B: Tensor) -> Array:
-    """Return ``A'B`` in float64: runs of rows by themselves, for the card to have work."""
+    """Return ``A'B`` in float64: runs of rows by themselves, for the card to have work.
+
+    Some runs at a time, for it may copy what it multiplies.
+    """
     whole = len(A) // _RUN * _RUN
     total = (A[whole:].T @ B[whole:]).double()
-    if whole:
-        runs, others = (each[:whole].unflatten(0, (-1, _RUN)) for each in (A, B))
+    for first in range(0, whole, _RUNS * _RUN):
+        rows = slice(first, min(first + _RUNS * _RUN, whole))
+        runs, others = (each[rows].unflatten(0, (-1, _RUN)) for each in (A, B))
         total += torch.bmm(runs.mT, others).sum(0, dtype=torch.float64)
     found: Array = total.cpu().numpy()
     return found
