@@ -7,6 +7,7 @@ import datetime
 import os
 import platform
 import subprocess
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -30,11 +31,14 @@ class Table:
         Write to ``results/quick`` instead: these numbers mean nothing.
     more : bool
         Add to a file that is there.
+    keep : callable or None
+        Which rows of a file that is there, as dicts of strings, are not measured anew, and stay.
     """
 
     def __init__(
-        self, name: str, columns: tuple[str, ...], quick: bool, more: bool = False
-    ) -> None:
+        self, name: str, columns: tuple[str, ...], quick: bool, more: bool = False,
+        keep: Callable[[dict[str, str]], bool] | None = None,
+    ) -> None:  # fmt: skip
         folder = RESULTS / "quick" if quick else RESULTS
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{name}.csv"
@@ -42,8 +46,14 @@ class Table:
         self.columns = (*columns, *self.circumstances)
         if more and self.path.exists():
             return
+        kept = []
+        if keep is not None and self.path.exists():
+            with self.path.open(newline="") as file:
+                kept = [row for row in csv.DictReader(file) if keep(row)]
         with self.path.open("w", newline="") as file:
-            csv.DictWriter(file, self.columns).writeheader()
+            writer = csv.DictWriter(file, self.columns, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(kept)
 
     def add(self, **measured: Any) -> None:
         """Append one row; columns that are not given stay empty."""

@@ -48,7 +48,12 @@ def main() -> None:
         for share in given.share or TASKS[name][1][: 1 if given.quick else None]
         for split in range(1 if given.quick else given.splits)
     ]
-    table, found = Table("shares", COLUMNS, given.quick), defaultdict(list)
+    names = {(name, str(share), str(split)) for name, share, split in units}
+    table = Table(
+        "shares", COLUMNS, given.quick,
+        keep=lambda row: (row["data"], row["share"], row["split"]) not in names,
+    )  # fmt: skip
+    found = defaultdict(list)
     rows = Parallel(n_jobs=given.jobs, return_as="generator")(delayed(score)(*u) for u in units)
     for row in rows:
         table.add(**row)

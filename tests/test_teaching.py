@@ -82,7 +82,24 @@ def test_naive_bayes_does_not_see_what_stands_beside_words(texts):
     known, names = encode_labels(_few(y, 5)), ["naive Bayes", "weighted Bayes"]
     alone, beside = (all_values(views, known, names) for views in (words, both))
     for name in names:
-        np.testing.assert_allclose(beside[name], alone[name], rtol=1e-4, atol=1e-3)
+        np.testing.assert_array_equal(beside[name], alone[name])
+
+
+def test_teachers_hear_words_alone_and_beside_what_stands_there(texts):
+    some = np.random.default_rng(0).permutation(len(texts[1]))[:200]
+    X, y = texts[0][some], texts[1][some]
+    words = views_of(X, usual_weights(X), 0)
+    vectors = np.eye(3)[y % 3] + 0.01 * np.random.default_rng(0).standard_normal((200, 3))
+    known = encode_labels(_few(y, 5))
+    said, alone = (all_values(views, known) for views in
+                   (joint_views(words, views_of(vectors, None, 0), 0), words))  # fmt: skip
+    for name, values in alone.items():
+        np.testing.assert_array_equal(said[name], values)
+    assert said.keys() - alone.keys() == {f"{name}, both" for name in alone if "Bayes" not in name}
+    # who hears of the vectors, which all but say the class, is right more often
+    for name in ("svm", "latent"):
+        hits = [np.mean(said[own].argmax(axis=1) == y) for own in (f"{name}, both", name)]
+        assert hits[0] > hits[1]
 
 
 @pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.5, 3.0, 1.0])])

@@ -76,6 +76,9 @@ _TEACHERS: dict[str, Teacher] = {
     "weighted Bayes": _weighted_bayes,
 }  # fmt: skip
 
+#: Those who see words and nothing else.
+_OF_WORDS = {"naive Bayes", "weighted Bayes"}
+
 
 def teachers_for(views: Views) -> list[str]:
     """Return the names of the teachers that suit the rows.
@@ -83,7 +86,7 @@ def teachers_for(views: Views) -> list[str]:
     Naive Bayes takes texts alone; classes that are curved, as the spectral one expects, are found
     among images and sounds.
     """
-    others = {"spectral"} if views.sparse else {"naive Bayes", "weighted Bayes"}
+    others = {"spectral"} if views.sparse else _OF_WORDS
     return [name for name in _TEACHERS if name not in others]
 
 
@@ -92,8 +95,16 @@ def all_values(
 ) -> dict[str, Array]:
     """Return what every teacher that suits, or those named, says of all rows: values (n, c) each.
 
-    The largest is 0. A class without a labeled row is never predicted.
+    The largest is 0. A class without a labeled row is never predicted. Where something stands
+    beside words, all who suit the words answer by these alone, and then by both.
     """
+    if views.alone is not None and names is None:
+        both = [name for name in teachers_for(views) if name not in _OF_WORDS]
+        said = all_values(views._replace(alone=None), labels, both)
+        return {
+            **all_values(views.alone, labels),
+            **{f"{name}, both": values for name, values in said.items()},
+        }
     known = labels.codes != UNKNOWN
     present = np.unique(labels.codes[known])
     codes = np.full(len(labels.codes), UNKNOWN)
