@@ -330,21 +330,23 @@ def _settled(
 
 
 def _simplest_of(scores: dict[Setting, list[float]], hidden: int) -> Setting:
-    """Return the candidate with the smallest costs among those as good as the best.
+    """Return the candidate with the smallest lam, then costs, among those as good as the best.
 
-    They have its rank and lam. As good is what so many hidden samples cannot tell from the best.
-    Where samples to come differ from those that are labeled, what is simpler is safer.
+    They have its rank. As good is what so many hidden samples cannot tell from the best. Where
+    samples to come differ from those that are labeled, what is simpler is safer.
     """
     best = _top_of(scores)
     means = {
         setting: float(np.mean(own))
         for setting, own in scores.items()
-        if setting.n_components == best.n_components and setting.lam == best.lam
+        if setting.n_components == best.n_components
     }
     top = means[best]
     error = _PAIRED * np.sqrt(max(top * (1 - top), 0.0) / max(hidden, 1))
     good = [setting for setting, mean in means.items() if mean >= top - error]
-    return min(good, key=lambda setting: (setting.C * setting.direction_C, -means[setting]))
+    return min(
+        good, key=lambda setting: (setting.lam, setting.C * setting.direction_C, -means[setting])
+    )
 
 
 def _top_of(scores: dict[Setting, list[float]]) -> Setting:
