@@ -67,8 +67,9 @@ def fit_classifier(
             classroom = Classroom.of(
                 ready.X, labels, recipe, plan.comparison, ready.seed, plan.seeds
             )
+            grid = classroom.left_open(plan.given, grid)
             choice = choose_taught(
-                classroom, plan.given, grid, recipe, plan.comparison, ready.seed, model.callback
+                classroom, grid, recipe, plan.comparison, ready.seed, model.callback
             )
         else:
             choice = choose(

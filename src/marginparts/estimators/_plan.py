@@ -66,7 +66,7 @@ _ENTRIES = 8_000_000
 _FILLING = 16
 
 #: With so many labels, samples of dense data are told apart better by twice the parts.
-_MANY_LABELS = 1_000
+_MANY_LABELS = 2_000
 
 #: How a value of each parameter that may be chosen is checked.
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {

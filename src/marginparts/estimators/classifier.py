@@ -42,7 +42,7 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
     Parameters
     ----------
     n_components : int or "auto"
-        The number r of parts; ``"auto"`` is 64, and up to 128 for dense data with 1,000 labels.
+        The number r of parts; ``"auto"`` is 64, and up to 128 for dense data with 2,000 labels.
     lam : float or "auto"
         Weight of the margin components against the data, 0 or larger.
     C : float or "auto"
@@ -74,8 +74,8 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
     multiclass : {"ovr", "ovo"}
         More than two classes: one classifier for each class, or one for each pair as in the paper.
     direction_C : float or "auto"
-        Cost of the classifiers that give the directions; ``"auto"`` is 1, and smaller or chosen
-        where there are some hundreds of labels or ``scale`` is False.
+        Cost of the classifiers that give the directions; ``"auto"`` is 1, and chosen where there
+        are some hundreds of labels or ``scale`` is False.
     scale : bool
         Whether lam counts in units of the data's mass, and the classifiers behind the directions
         see rows of length 1 on average; False is the paper's raw coefficients.
@@ -87,8 +87,7 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         classifiers guess, weighed by how well they predict hidden labels
         (`marginparts.teaching`); the directions and the final SVM then learn from all samples, and
         each parameter at ``"auto"`` takes one value that is good on average; only ``C`` and
-        ``lam``, or ``direction_C`` for dense data, are chosen, where there are some hundreds of
-        labels. With ``"svm"`` and
+        ``direction_C`` are chosen, where there are some hundreds of labels. With ``"svm"`` and
         ``"tsvm"`` one classifier guesses, and the half it is surest of takes part in the
         directions. None guesses nothing. ``"auto"`` is ``"teachers"``, also with all labels known,
         except in three cases: more than 20,000 labeled samples; several labels and more than 8

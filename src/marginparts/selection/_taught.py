@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -51,13 +50,9 @@ TAUGHT_DEFAULT = Setting(n_components=64, lam=10.0, map_iter=40, normalize=True,
 #: The same for dense data, whose samples need more of the parts.
 _DENSE_DEFAULT = TAUGHT_DEFAULT._replace(lam=3.0)
 
-#: Where two folds hide as many labels as this, they tell enough.
-_TELLING = 500
-
-#: What is then worth a trial: costs of the last SVM and of those behind the directions. Of sparse
-#: data it is weights of the margin components in place of the latter: where classes are many and
-#: alike, they differ in rare words, which parts keep for the margin or not at all.
-_COSTS, _DIRECTION_COSTS, _WEIGHTS = (1 / 16, 0.25, 1.0, 4.0, 16.0), (0.25, 1.0), (10.0, 100.0)
+#: Where two folds hide as many labels as this, they tell enough; and the costs of the last SVM and
+#: of those behind the directions that are then worth a trial.
+_TELLING, _COSTS, _DIRECTION_COSTS = 500, (1 / 16, 0.25, 1.0, 4.0, 16.0), (0.25, 1.0)
 
 #: So many samples for each part are enough to begin with means of them.
 _SAMPLES_A_PART = 12
@@ -156,12 +151,13 @@ class Classroom:
 
     def left_open(self, given: Collection[str], grid: CandidateGrid) -> CandidateGrid:
         """Return the candidates with those that suit these rows for what was not given."""
-        suited: dict[str, Any] = {"lam": (self.default.lam,)}
-        if _tell(self.folds):
-            suited.update(C=_COSTS, direction_C=_DIRECTION_COSTS)
-            if self.views.sparse and "lam" not in given:
-                suited.update(lam=_WEIGHTS, direction_C=_DIRECTION_COSTS[:1])
-        return grid._replace(**{name: own for name, own in suited.items() if name not in given})
+        if "lam" not in given:
+            grid = grid._replace(lam=(self.default.lam,))
+        if "C" not in given and _tell(self.folds):
+            grid = grid._replace(C=_COSTS)
+        if "direction_C" not in given and _tell(self.folds):
+            grid = grid._replace(direction_C=_DIRECTION_COSTS)
+        return grid
 
     def start(self, lesson: Lesson, rank: int, n: int | None = None) -> Labels | None:
         """Return the labels that the parts begin with, of these rows or of all n; None for none.
@@ -221,8 +217,7 @@ def _tell(folds: list[Fold]) -> bool:
 
 
 def choose_taught(
-    classroom: Classroom,
-    given: Collection[str],
+    room: Classroom,
     grid: CandidateGrid,
     recipe: Recipe,
     comparison: Comparison,
@@ -231,64 +226,54 @@ def choose_taught(
 ) -> Choice:
     """Choose among candidates on hidden labels; with a single one, say what it is worth.
 
-    The grid has candidates for what is ``given``; for the rest it takes those that suit the rows.
     The callback is called with a `Progress`; a true answer ends the trials, and what was tried
     until then decides.
     """
-    grid = classroom.left_open(given, grid)
-    fallback = grid.fallback(classroom.default)
+    fallback = grid.fallback(room.default)
     alone = all(len(candidates) == 1 for candidates in grid)
-    if not classroom.folds or (alone and not comparison.rehearse):
+    if not room.folds or (alone and not comparison.rehearse):
         return Choice(fallback, {})
-    trials = _Trials(len(classroom.folds), callback)
+    trials = _Trials(len(room.folds), callback)
     said: dict[Setting, list[Array]] = {}
-    for fold, lesson in zip(classroom.folds, classroom.without, strict=True):
-        found = list(_answers(classroom, fold, lesson, grid, recipe, seed, trials))
+    for fold, lesson in zip(room.folds, room.without, strict=True):
+        found = list(_answers(room, fold, lesson, grid, recipe, seed, trials))
         if trials.stopped:
             break
         for setting, values in found:
             said.setdefault(setting, []).append(values)
         trials.done += 1
-        if trials.done == 1 and _tell(classroom.folds):
-            grid = _settled(grid, given, said, fold)
+        if len(grid.direction_C) > 1 and _tell(room.folds):
+            grid = grid._replace(direction_C=(_direction_cost(said, fold),))
     if not said:
         return Choice(fallback, {})
-    folds = classroom.folds[: trials.done]
+    folds = room.folds[: trials.done]
     scores = {  # those that were dropped on the way have fewer
         setting: [fold.quality(values) for fold, values in zip(folds, own, strict=False)]
         for setting, own in said.items()
     }
     whole = {setting: own for setting, own in scores.items() if len(own) == len(folds)}
 
-    pick = partial(_best_on, whole, folds, classroom)
+    def pick(some: Iterable[int]) -> Setting:
+        """Choose on some folds: the best rank, and what is simplest or usual at that rank."""
+        some = list(some)
+        seen = {setting: [own[k] for k in some] for setting, own in whole.items()}
+        top = max(seen, key=lambda setting: float(np.mean(seen[setting])))
+        at_rank = {s: own for s, own in seen.items() if s.n_components == top.n_components}
+        if _tell(room.folds):
+            return _simplest_of(at_rank, sum(len(folds[k].hidden) for k in some))
+        return best_of(at_rank, room.default)
+
     best = pick(range(len(folds)))
-    hidden = classroom.rows[np.concatenate([fold.hidden for fold in folds])]
+    hidden = room.rows[np.concatenate([fold.hidden for fold in folds])]
     honest = honest_scores_of(
         folds, pick, lambda setting, k: said[setting][k],
-        thresholds=comparison.thresholds is not None, trust=classroom.trust,
+        thresholds=comparison.thresholds is not None, trust=room.trust,
     )  # fmt: skip
     return Choice(best, scores, HeldOut(hidden, np.concatenate(said[best])), honest)
 
 
-def _best_on(
-    scores: dict[Setting, list[float]], folds: list[Fold], classroom: Classroom,
-    some: Iterable[int],
-) -> Setting:  # fmt: skip
-    """Choose on some folds, given by their numbers: the best rank, and what is usual there.
-
-    Many labels also tell lam, and then what is simplest is taken.
-    """
-    some = list(some)
-    seen = {setting: [own[k] for k in some] for setting, own in scores.items()}
-    if _tell(classroom.folds):
-        return _simplest_of(seen, sum(len(folds[k].hidden) for k in some))
-    rank = _top_of(seen).n_components
-    at_rank = {setting: own for setting, own in seen.items() if setting.n_components == rank}
-    return best_of(at_rank, classroom.default)
-
-
 def _answers(
-    classroom: Classroom,
+    room: Classroom,
     fold: Fold,
     lesson: Lesson,
     grid: CandidateGrid,
@@ -299,17 +284,17 @@ def _answers(
     """Yield what each candidate says of the hidden labels of a fold: decision values."""
     for cost, rank in product(grid.direction_C, grid.n_components):
         aimed = replace(recipe, directions=replace(recipe.directions, C=cost))
-        S = classroom.directions(lesson, aimed, seed).S
+        S = room.directions(lesson, aimed, seed).S
         found = recipe.parts(
-            classroom.X, classroom.start(lesson, rank), S, rank, grid.lam, seed,
+            room.X, room.start(lesson, rank), S, rank, grid.lam, seed,
             weights=lesson.labels.weights, callback=trials.watch,
         )  # fmt: skip
         for lam, result in found:
             if trials.stopped:
                 return
-            codes = recipe.codes(classroom.X, result, grid.map_iter, classroom.weights)
+            codes = recipe.codes(room.X, result, grid.map_iter, room.weights)
             for (map_iter, Z), normalize in product(codes.items(), grid.normalize):
-                heads = classroom.heads(
+                heads = room.heads(
                     Z, lesson, grid.C, normalize=normalize, class_weight=recipe.head.class_weight
                 )
                 for C, head in zip(grid.C, heads, strict=True):
@@ -317,41 +302,26 @@ def _answers(
                     yield setting, head.values(Z[fold.hidden])
 
 
-def _settled(
-    grid: CandidateGrid, given: Collection[str], said: dict[Setting, list[Array]], fold: Fold
-) -> CandidateGrid:
-    """Settle what takes parts of its own, and was left open, by what was said of the first fold.
+def _direction_cost(said: dict[Setting, list[Array]], fold: Fold) -> float:
+    """Choose the cost of the SVMs behind the directions by what was said of the first fold.
 
-    The folds that follow try the chosen weight and cost of the margin components alone.
+    Each cost takes parts of its own, so the folds that follow try the chosen one alone.
     """
-    best = _simplest_of({s: [fold.quality(own[0])] for s, own in said.items()}, len(fold.hidden))
-    settled: dict[str, Any] = {"lam": (best.lam,), "direction_C": (best.direction_C,)}
-    return grid._replace(**{name: own for name, own in settled.items() if name not in given})
+    scores = {setting: [fold.quality(own[0])] for setting, own in said.items()}
+    return _simplest_of(scores, len(fold.hidden)).direction_C
 
 
 def _simplest_of(scores: dict[Setting, list[float]], hidden: int) -> Setting:
-    """Return the candidate with the smallest lam, then costs, among those as good as the best.
+    """Return the candidate with the smallest costs among those as good as the best.
 
-    They have its rank. As good is what so many hidden samples cannot tell from the best. Where
-    samples to come differ from those that are labeled, what is simpler is safer.
+    As good is what so many hidden samples cannot tell from the best. Where samples to come differ
+    from those that are labeled, what is simpler is safer.
     """
-    best = _top_of(scores)
-    means = {
-        setting: float(np.mean(own))
-        for setting, own in scores.items()
-        if setting.n_components == best.n_components
-    }
-    top = means[best]
+    means = {setting: float(np.mean(own)) for setting, own in scores.items()}
+    top = max(means.values())
     error = _PAIRED * np.sqrt(max(top * (1 - top), 0.0) / max(hidden, 1))
     good = [setting for setting, mean in means.items() if mean >= top - error]
-    return min(
-        good, key=lambda setting: (setting.lam, setting.C * setting.direction_C, -means[setting])
-    )
-
-
-def _top_of(scores: dict[Setting, list[float]]) -> Setting:
-    """Return the candidate with the best mean score."""
-    return max(scores, key=lambda setting: float(np.mean(scores[setting])))
+    return min(good, key=lambda setting: (setting.C * setting.direction_C, -means[setting]))
 
 
 class _Trials:
