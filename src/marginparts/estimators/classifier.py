@@ -326,8 +326,10 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
     def _keep(self, fitted: Fitted) -> None:
         """Keep what a fit has found."""
         self.choice_ = choice = fitted.choice
-        self.n_components_, self.lam_, self.map_iter_, self.normalize_ = choice.best[:4]
-        self.C_, self.direction_C_ = choice.best[4:]
+        best = choice.best
+        self.n_components_, self.lam_ = best.n_components, best.lam
+        self.map_iter_, self.normalize_ = best.map_iter, best.normalize
+        self.C_, self.direction_C_ = best.C, best.direction_C
         self.honest_score_, self.honest_score_error_ = choice.honest_score, choice.honest_error
         self.parts_, self.head_ = fitted.parts, fitted.head
         self.embedding_parts_ = fitted.beside
