@@ -183,13 +183,16 @@ def test_tables_of_texts(tmp_path, ending):
         assert set(words) <= set(WORDS[entry["label"]])
 
 
-def test_a_table_of_numbers(tmp_path):
-    numbers = {word: COUNTS[:, j].tolist() for j, word in enumerate(COLUMNS)}
-    file = tmp_path / "numbers.csv"
-    with file.open("w", newline="") as handle:
+def write_numbers(path, counts=COUNTS):
+    with path.open("w", newline="") as handle:
         writer = csv.writer(handle)
-        writer.writerow(["kind", *numbers])
-        writer.writerows(zip(LABELS, *numbers.values(), strict=True))
+        writer.writerow(["kind", *COLUMNS])
+        writer.writerows(zip(LABELS, *counts.T.tolist(), strict=True))
+    return path
+
+
+def test_a_table_of_numbers(tmp_path):
+    file = write_numbers(tmp_path / "numbers.csv")
     model, _ = check_whole_way(tmp_path, file, "--label", "kind", hidden=KINDS[30:])
     assert model.feature_names == COLUMNS
 
@@ -414,6 +417,31 @@ def test_gaps_of_tables_and_matrices_are_filled_if_they_are_said_to_be_there(tmp
     assert "most of each row" in refused("fit", tmp_path / "gaps.npz", *how, "--missing", "zeros")
     said = refused("fit", tmp_path / "gaps.npz", *how, "--missing", "nan", "--weighting", "l2-log")
     assert "needs whole rows" in said
+
+
+def test_what_is_advised_about_gaps_is_what_the_command_has(fitted, tmp_path):
+    table = tmp_path / "gaps.csv"
+    for cells in ("kind,a\n1,\n2,3\n", "kind,a\n1,2\n,3\n", "kind,a\nx,2\n,3\n"):
+        table.write_text(cells)
+        said = refused("ranks", table)
+        assert "--missing" not in said
+        assert "--label COLUMN" in said
+        assert ("fill them in" in said) == ("x" not in cells)
+    table.write_text("kind,a\nx,\n,3\n")
+    said = refused("ranks", table, "--label", "kind")
+    assert "fill them in" in said
+    assert "--" not in said
+    whole = write_numbers(tmp_path / "whole.csv")
+    model = tmp_path / "a.model"
+    assert run("fit", whole, "--label", "kind", *QUICK, "--out", model).exit_code == 0
+    counts = COUNTS.astype(object)
+    counts[3, 2] = ""
+    gaps = write_numbers(tmp_path / "more.csv", counts)
+    said = refused("predict", model, gaps, "--out", tmp_path / "p.csv")
+    assert "use a model fitted with --missing nan" in said
+    assert "--label" not in said
+    np.save(tmp_path / "gaps.npy", np.where(np.eye(*COUNTS.shape), np.nan, COUNTS))
+    assert "--missing" not in refused("ranks", tmp_path / "gaps.npy")
 
 
 @pytest.mark.wide
@@ -835,6 +863,10 @@ COLUMNS_OF = ("--text", "body", "--label", "kind")
         ("negative.csv", b"kind,a\nx,1\ny,-1\n", ("--label", "kind"), "0 or larger"),
         ("zero.csv", b"kind,a\nx,0\ny,0\n", ("--label", "kind"), "zero"),
         ("text.csv", b"body,kind\naa bb,x\n", ("--label", "kind"), "--text"),
+        ("bars.csv", b"body|kind\naa bb|x\n", COLUMNS_OF, "commas, semicolons or tabs"),
+        ("array.json", b'[{"body": "aa bb", "kind": "x"}]', COLUMNS_OF, "one JSON object a line"),
+        ("array.jsonl", b'[{"body": "aa"}]', COLUMNS_OF, '{"column": value, ...} a line'),
+        ("labels.csv", b"kind,a\n1,1\n,2\n", (), "--label COLUMN"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_refused_with_one_sentence(tmp_path, name, content, options, word):

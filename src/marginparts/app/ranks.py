@@ -30,7 +30,7 @@ def ranks_of_file(
     """
     wanted = Options(**options)
     preparation.check_weighting(wanted.weighting)
-    source = open_source(path, text=text, label=label, encoding=encoding)
+    source = open_source(path, text=text, label=label, encoding=encoding, gaps=None)
     _, X = matrix_of(read_all(source, keep_columns=False), source, wanted)
     try:
         return how_many_parts(X, ranks, folds=folds, random_state=random_state, callback=callback)
