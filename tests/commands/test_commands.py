@@ -383,7 +383,7 @@ def test_a_model_is_a_prior_for_other_words(fitted, tmp_path):
     said = refused(
         "fit", other, *columns, "--components", "2", "--prior", model, "--out", "x.model"
     )
-    assert "room for 2" in said
+    assert "--components must be 3 or more" in said
 
 
 def test_gaps_of_tables_and_matrices_are_filled_if_they_are_said_to_be_there(tmp_path):
@@ -640,6 +640,20 @@ def test_topics_name_every_label(fitted):
     assert "metal (15 labeled)" in said
 
 
+def test_topics_show_only_parts_that_speak_for_a_label(fitted, monkeypatch):
+    _, model = fitted
+    weights = np.array([[2.0, 0.004], [0.39, -1.0], [0.41, -1.0]])
+    monkeypatch.setattr("marginparts.app.explanation.part_weights", lambda classifier: weights)
+    first, second = json.loads(run("topics", model, "--json").stdout)
+    assert [part["part"] for part in first["parts"]] == [1, 3]
+    assert second["parts"] == []
+    assert "no part speaks for it" in run("topics", model).stdout
+    monkeypatch.setattr("marginparts.app.explanation.top_features", lambda *args: [])
+    said = run("topics", model).stdout.splitlines()
+    assert "part 1" in said[1]
+    assert said[1].endswith("no word tells it from other parts")
+
+
 def test_topics_of_a_file_are_words_that_are_surely_distinctive(fitted):
     table, model = fitted
     said = run("topics", model, table)
@@ -888,7 +902,15 @@ def test_a_bad_file_is_refused_with_one_sentence(tmp_path, name, content, option
         (("--components", "0"), "--components"),
         (("--lam", "-1"), "--lam"),
         (("--cost", "nan"), "--cost"),
-        (("--backend", "abacus"), "abacus"),
+        (("--backend", "abacus"), "--backend 'abacus'"),
+        (("--scoring", "luck"), "--scoring 'luck'"),
+        (("--consensus", "1"), "--consensus must"),
+        (("--strength", "2"), "--prior"),
+        (("--strength", "1"), "--prior"),
+        (("--l1-ratio", "0.5"), "--alpha-W"),
+        (("--l1-ratio", "0.5", "--alpha-W", "0"), "--alpha-W"),
+        (("--components", "61"), "60 rows and 16 words"),
+        (("--components", "2,1000"), "give 16 or less"),
         (("--weighting", "heavy"), "--weighting"),
         (("--stop-words", "nowhere.txt"), "nowhere.txt"),
         (("--encoding", "klingon"), "klingon"),
@@ -900,6 +922,26 @@ def test_a_bad_option_is_refused_with_one_sentence(fitted, tmp_path, options, wo
     said = refused("fit", table, *COLUMNS_OF, "--out", tmp_path / "m", *options)
     assert word in said
     assert not (tmp_path / "m").exists()
+
+
+def test_options_are_checked_before_the_name_of_the_model(fitted, tmp_path, monkeypatch):
+    table, _ = fitted
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mail.model").write_text("it is there")
+    for options in (
+        ("--components", "many"), ("--lam", "-1"), ("--cost", "nan"), ("--weighting", "heavy"),
+        ("--stop-words", "nowhere.txt"), ("--encoding", "klingon"), ("--label-sep", ""),
+        ("--missing", "zeros"), ("--embed", "nobody"), ("--consensus", "1"), ("--strength", "2"),
+    ):  # fmt: skip
+        assert "is there already" not in refused("fit", table, *COLUMNS_OF, *options)
+    assert "is there already" in refused("fit", table, *COLUMNS_OF)
+
+
+def test_what_fails_in_the_fit_is_said_in_the_words_of_the_command(tmp_path):
+    labels = [("fruit", "metal", "wood")[k % 3] if k < 30 else "" for k in range(60)]
+    table = write_table(tmp_path / "three.csv", labels)
+    said = refused("fit", table, *COLUMNS_OF, *QUICK, "--scoring", "f1", "--out", tmp_path / "m")
+    assert said.startswith("--scoring 'f1' is for two classes")
 
 
 def test_a_model_goes_nowhere_without_a_folder(fitted, tmp_path):

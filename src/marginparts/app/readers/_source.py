@@ -97,8 +97,7 @@ def open_source(
     (['hello', 'buy now'], ['ham', None])
     """
     path = Path(path)
-    if label_sep == "":
-        raise FileProblemError("The separator of labels is empty; say --label-sep ';' or the like.")
+    check_separator(label_sep)
     check_encoding(encoding)
     beside = {"labels": labels, "words": words}
     paths = {option: Path(file) for option, file in beside.items() if file is not None}
@@ -112,6 +111,12 @@ def open_source(
     source = _opened(path, wanted)
     source.if_missing = wanted.if_missing
     return with_vectors(source, vectors, like)
+
+
+def check_separator(label_sep: str | None) -> None:
+    """Refuse to separate labels by nothing."""
+    if label_sep == "":
+        raise FileProblemError("The separator of labels is empty; say --label-sep ';' or the like.")
 
 
 def _opened(path: Path, wanted: Wanted) -> SampleSource:
