@@ -26,8 +26,8 @@ from marginparts.solve.run_spec import RunSpec, Scales
 from marginparts.solve.semi import semi_codes, semi_parts, semi_path
 from marginparts.validation import check_cost, check_count, check_option
 
-#: What a sample's codes can be: Z (eq. 5), H, the projection onto the parts, or that beside the
-#: roots of the parts' shares.
+#: What a sample's codes can be: Z (eq. 5), H, the projection onto the parts, or two blocks of
+#: columns ("mixed"), that projection and the square roots of the shares that each part has.
 OUTPUTS = ("gram", "coefficients", "projection", "mixed")
 
 

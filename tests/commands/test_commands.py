@@ -183,13 +183,16 @@ def test_tables_of_texts(tmp_path, ending):
         assert set(words) <= set(WORDS[entry["label"]])
 
 
-def test_a_table_of_numbers(tmp_path):
-    numbers = {word: COUNTS[:, j].tolist() for j, word in enumerate(COLUMNS)}
-    file = tmp_path / "numbers.csv"
-    with file.open("w", newline="") as handle:
+def write_numbers(path, counts=COUNTS):
+    with path.open("w", newline="") as handle:
         writer = csv.writer(handle)
-        writer.writerow(["kind", *numbers])
-        writer.writerows(zip(LABELS, *numbers.values(), strict=True))
+        writer.writerow(["kind", *COLUMNS])
+        writer.writerows(zip(LABELS, *counts.T.tolist(), strict=True))
+    return path
+
+
+def test_a_table_of_numbers(tmp_path):
+    file = write_numbers(tmp_path / "numbers.csv")
     model, _ = check_whole_way(tmp_path, file, "--label", "kind", hidden=KINDS[30:])
     assert model.feature_names == COLUMNS
 
@@ -380,7 +383,7 @@ def test_a_model_is_a_prior_for_other_words(fitted, tmp_path):
     said = refused(
         "fit", other, *columns, "--components", "2", "--prior", model, "--out", "x.model"
     )
-    assert "room for 2" in said
+    assert "--components must be 3 or more" in said
 
 
 def test_gaps_of_tables_and_matrices_are_filled_if_they_are_said_to_be_there(tmp_path):
@@ -414,6 +417,31 @@ def test_gaps_of_tables_and_matrices_are_filled_if_they_are_said_to_be_there(tmp
     assert "most of each row" in refused("fit", tmp_path / "gaps.npz", *how, "--missing", "zeros")
     said = refused("fit", tmp_path / "gaps.npz", *how, "--missing", "nan", "--weighting", "l2-log")
     assert "needs whole rows" in said
+
+
+def test_what_is_advised_about_gaps_is_what_the_command_has(fitted, tmp_path):
+    table = tmp_path / "gaps.csv"
+    for cells in ("kind,a\n1,\n2,3\n", "kind,a\n1,2\n,3\n", "kind,a\nx,2\n,3\n"):
+        table.write_text(cells)
+        said = refused("ranks", table)
+        assert "--missing" not in said
+        assert "--label COLUMN" in said
+        assert ("fill them in" in said) == ("x" not in cells)
+    table.write_text("kind,a\nx,\n,3\n")
+    said = refused("ranks", table, "--label", "kind")
+    assert "fill them in" in said
+    assert "--" not in said
+    whole = write_numbers(tmp_path / "whole.csv")
+    model = tmp_path / "a.model"
+    assert run("fit", whole, "--label", "kind", *QUICK, "--out", model).exit_code == 0
+    counts = COUNTS.astype(object)
+    counts[3, 2] = ""
+    gaps = write_numbers(tmp_path / "more.csv", counts)
+    said = refused("predict", model, gaps, "--out", tmp_path / "p.csv")
+    assert "use a model fitted with --missing nan" in said
+    assert "--label" not in said
+    np.save(tmp_path / "gaps.npy", np.where(np.eye(*COUNTS.shape), np.nan, COUNTS))
+    assert "--missing" not in refused("ranks", tmp_path / "gaps.npy")
 
 
 @pytest.mark.wide
@@ -610,6 +638,20 @@ def test_topics_name_every_label(fitted):
     said = run("topics", model).stdout
     assert "fruit (15 labeled)" in said
     assert "metal (15 labeled)" in said
+
+
+def test_topics_show_only_parts_that_speak_for_a_label(fitted, monkeypatch):
+    _, model = fitted
+    weights = np.array([[2.0, 0.004], [0.39, -1.0], [0.41, -1.0]])
+    monkeypatch.setattr("marginparts.app.explanation.part_weights", lambda classifier: weights)
+    first, second = json.loads(run("topics", model, "--json").stdout)
+    assert [part["part"] for part in first["parts"]] == [1, 3]
+    assert second["parts"] == []
+    assert "no part speaks for it" in run("topics", model).stdout
+    monkeypatch.setattr("marginparts.app.explanation.top_features", lambda *args: [])
+    said = run("topics", model).stdout.splitlines()
+    assert "part 1" in said[1]
+    assert said[1].endswith("no word tells it from other parts")
 
 
 def test_topics_of_a_file_are_words_that_are_surely_distinctive(fitted):
@@ -835,6 +877,10 @@ COLUMNS_OF = ("--text", "body", "--label", "kind")
         ("negative.csv", b"kind,a\nx,1\ny,-1\n", ("--label", "kind"), "0 or larger"),
         ("zero.csv", b"kind,a\nx,0\ny,0\n", ("--label", "kind"), "zero"),
         ("text.csv", b"body,kind\naa bb,x\n", ("--label", "kind"), "--text"),
+        ("bars.csv", b"body|kind\naa bb|x\n", COLUMNS_OF, "commas, semicolons or tabs"),
+        ("array.json", b'[{"body": "aa bb", "kind": "x"}]', COLUMNS_OF, "one JSON object a line"),
+        ("array.jsonl", b'[{"body": "aa"}]', COLUMNS_OF, '{"column": value, ...} a line'),
+        ("labels.csv", b"kind,a\n1,1\n,2\n", (), "--label COLUMN"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_refused_with_one_sentence(tmp_path, name, content, options, word):
@@ -856,7 +902,15 @@ def test_a_bad_file_is_refused_with_one_sentence(tmp_path, name, content, option
         (("--components", "0"), "--components"),
         (("--lam", "-1"), "--lam"),
         (("--cost", "nan"), "--cost"),
-        (("--backend", "abacus"), "abacus"),
+        (("--backend", "abacus"), "--backend 'abacus'"),
+        (("--scoring", "luck"), "--scoring 'luck'"),
+        (("--consensus", "1"), "--consensus must"),
+        (("--strength", "2"), "--prior"),
+        (("--strength", "1"), "--prior"),
+        (("--l1-ratio", "0.5"), "--alpha-W"),
+        (("--l1-ratio", "0.5", "--alpha-W", "0"), "--alpha-W"),
+        (("--components", "61"), "60 rows and 16 words"),
+        (("--components", "2,1000"), "give 16 or less"),
         (("--weighting", "heavy"), "--weighting"),
         (("--stop-words", "nowhere.txt"), "nowhere.txt"),
         (("--encoding", "klingon"), "klingon"),
@@ -868,6 +922,26 @@ def test_a_bad_option_is_refused_with_one_sentence(fitted, tmp_path, options, wo
     said = refused("fit", table, *COLUMNS_OF, "--out", tmp_path / "m", *options)
     assert word in said
     assert not (tmp_path / "m").exists()
+
+
+def test_options_are_checked_before_the_name_of_the_model(fitted, tmp_path, monkeypatch):
+    table, _ = fitted
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mail.model").write_text("it is there")
+    for options in (
+        ("--components", "many"), ("--lam", "-1"), ("--cost", "nan"), ("--weighting", "heavy"),
+        ("--stop-words", "nowhere.txt"), ("--encoding", "klingon"), ("--label-sep", ""),
+        ("--missing", "zeros"), ("--embed", "nobody"), ("--consensus", "1"), ("--strength", "2"),
+    ):  # fmt: skip
+        assert "is there already" not in refused("fit", table, *COLUMNS_OF, *options)
+    assert "is there already" in refused("fit", table, *COLUMNS_OF)
+
+
+def test_what_fails_in_the_fit_is_said_in_the_words_of_the_command(tmp_path):
+    labels = [("fruit", "metal", "wood")[k % 3] if k < 30 else "" for k in range(60)]
+    table = write_table(tmp_path / "three.csv", labels)
+    said = refused("fit", table, *COLUMNS_OF, *QUICK, "--scoring", "f1", "--out", tmp_path / "m")
+    assert said.startswith("--scoring 'f1' is for two classes")
 
 
 def test_a_model_goes_nowhere_without_a_folder(fitted, tmp_path):

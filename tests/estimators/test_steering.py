@@ -15,7 +15,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import Pipeline
 
-from marginparts import NMFAlpha, NMFAlphaClassifier, NMFAlphaCV, Stop, load, save
+from marginparts import (
+    NMFAlpha,
+    NMFAlphaClassifier,
+    NMFAlphaConsensus,
+    NMFAlphaCV,
+    Stop,
+    edit_parts,
+    load,
+    save,
+)
 from marginparts.backends import get_backend
 from marginparts.backends.blocked import BlockedBackend
 from marginparts.datasets import load_digits_49
@@ -351,10 +360,45 @@ def test_a_feature_that_is_not_allowed_never_enters_a_part(solver):
         NMFAlpha(4, allowed=allowed[:2]).fit(X)
 
 
+def test_fixed_parts_are_a_fit_or_a_classifier_and_a_clone_keeps_it():
+    X, _, _ = problem(n=30, d=12)
+    y = np.resize([0, 1, -1], len(X))
+    first = NMFAlpha(2, random_state=0, max_iter=10).fit(X)
+    rule = {"random_state": 1, "max_iter": 10}
+    wanted = NMFAlpha(4, fixed=first.components_, **rule).fit(X, y)
+    model = sklearn.clone(NMFAlpha(4, fixed=first, **rule))
+    assert model.fixed is first
+    assert_array_equal(model.fit(X, y).components_, wanted.components_)
+    assert_array_equal(model.margin_codes_, wanted.margin_codes_)
+    assert_array_equal(model.path(X, [1.0])[0].components[:2], first.components_)
+    assert_array_equal(edit_parts(model, X, merge=[(2, 3)]).fixed, first.components_)
+    agreed = NMFAlphaConsensus(NMFAlpha(4, fixed=first, **rule), n_runs=2, random_state=0)
+    assert_array_equal(agreed.fit(X).components_[:2], first.components_)
+    told = {"lam": 1.0, "map_iter": 5, "C": 1.0, "normalize": True, "pseudo": None, **rule}
+    classifier = NMFAlphaClassifier(2, **told).fit(X, y)
+    kept = NMFAlphaClassifier(4, fixed=classifier, **told).fit(X, y).parts_.components_
+    assert_array_equal(kept[:2], classifier.parts_.components_)
+
+
+def test_fixed_parts_of_a_fit_are_matched_by_the_names_of_columns():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    before = pd.DataFrame(rng.poisson(1.0, (30, 4)) + 0.1, columns=list("abcd"))
+    after = pd.DataFrame(rng.poisson(1.0, (30, 4)) + 0.1, columns=list("dxab"))
+    first = NMFAlpha(2, random_state=0).fit(before)
+    found = NMFAlpha(3, fixed=first, random_state=0).fit(after).components_
+    assert_array_equal(found[:2, 1], 0)
+    assert_array_equal(found[:2, [0, 2, 3]], first.components_[:, [3, 0, 1]])
+    with pytest.raises(ValueError, match="No name of the earlier parts"):
+        NMFAlpha(3, fixed=first).fit(after.set_axis(list("efgh"), axis=1))
+    with pytest.raises(ValueError, match="must have 3 columns"):
+        NMFAlpha(3, fixed=first).fit(before.to_numpy()[:, :3])
+
+
 @pytest.mark.parametrize(
     ("fixed", "what"),
     [(np.ones((2, 3)), "columns"), (np.ones((3, 7)), "fewer rows"), (-np.ones((1, 7)), "0 or larg"),
-     (np.zeros((1, 7)), "no part may be zero")],
+     (np.zeros((1, 7)), "no part may be zero"), (NMFAlpha(2), "fixed is not fitted")],
 )  # fmt: skip
 def test_parts_that_cannot_be_fixed_are_refused(fixed, what):
     X, _, _ = problem()

@@ -24,7 +24,7 @@ from marginparts.solve.factorize import factorize
 from marginparts.solve.start import start_from
 
 #: Costs tried for the SVM on the inputs: with many columns and few labels large ones can win.
-_RAW_COSTS = (*C_GRID, 50.0)
+_RAW_COSTS = tuple(dict.fromkeys((*C_GRID, 50.0)))
 
 #: The other rivals see this many unlabeled rows at most, and take part up to so many labels: their
 #: time grows faster than that of a factorization.

@@ -19,7 +19,7 @@ from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
 from marginparts.app.model_file import load
-from marginparts.app.options import Options, check_missing, check_vectors
+from marginparts.app.options import Options, check_alone, check_missing, check_vectors, spoken
 from marginparts.app.preparation import Preparation, PreparationError, as_counted
 from marginparts.app.readers import (
     Layout,
@@ -37,7 +37,7 @@ from marginparts.files.columns import check_column
 from marginparts.files.layout import Batch
 from marginparts.labels import Labels, encode_labels
 from marginparts.seeds import seed_columns
-from marginparts.solve.prior import carried_parts
+from marginparts.solve.prior import carried_parts, count_parts
 from marginparts.validation import check_weights, seed_of
 
 #: The weights of a path: from plain NMF to parts that are all margin.
@@ -131,6 +131,7 @@ def fit_file(
     ['cat', 'dog']
     """
     wanted = Options(**options)
+    check_alone(wanted)
     if isinstance(wanted.seeds, str | os.PathLike):
         wanted = wanted._replace(seeds=read_seeds(Path(wanted.seeds), encoding))
     for name in ("prior", "fixed"):
@@ -139,7 +140,6 @@ def fit_file(
     if isinstance(wanted.feature_weight, str | os.PathLike):
         weights = read_feature_weights(Path(wanted.feature_weight), encoding)
         wanted = wanted._replace(feature_weight=weights)
-    preparation.check_weighting(wanted.weighting)
     on_stage("reading")
     source = open_source(
         path, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
@@ -294,6 +294,8 @@ def _fitted(
     prior, ranks = _other_parts(data, options.prior, "prior"), options.n_components
     fixed = _other_parts(data, options.fixed, "model of fixed parts")
     _check_room(ranks, prior, fixed)
+    if "init" not in given:
+        _check_most(data, ranks, prior, fixed)
     asked: dict[str, Any] = {"fixed": fixed} | given
     classifier = NMFAlphaCV(
         _number(prior, fixed) if ranks == "auto" else ranks, lam=options.lam,
@@ -312,9 +314,7 @@ def _fitted(
         try:
             classifier.fit(data.X, data.y, sample_weight=data.weights)
         except ValueError as error:
-            if options.seeds is None and prior is None and not options.consensus and not asked:
-                raise
-            raise PreparationError(str(error)) from error
+            raise PreparationError(spoken(str(error))) from error
     for each in (classifier, classifier.parts_):
         each.set_params(callback=None, checkpoint=None)
     return classifier
@@ -327,10 +327,32 @@ def _number(prior: Array | None, fixed: Array | None) -> int | str:
     return "auto" if prior is None else len(prior)
 
 
+def _least(prior: Array | None, fixed: Array | None) -> int:
+    """Return the least number of parts that has room for those of other models."""
+    kept = count_parts(fixed)
+    return kept + max(count_parts(prior), 1 if kept else 0)
+
+
+def _check_most(data: Prepared, ranks: Any, prior: Array | None, fixed: Array | None) -> None:
+    """Refuse more parts than rows or columns, unless other models have as many.
+
+    The estimators only warn of it; here the work would be minutes, and the warning is not shown.
+    """
+    n, d = data.X.shape
+    most = max(min(n, d), _least(prior, fixed))
+    if ranks != "auto" and np.max(ranks) > most:
+        columns = "words" if data.layout.kind == "text" and not data.layout.vectors else "columns"
+        raise PreparationError(
+            f"--components {np.max(ranks)} is too much: {data.source} has {n} rows and {d} "
+            f"{columns} that count, and more parts than the smaller number are not unique; give "
+            f"{most} or less, best far less."
+        )
+
+
 def _check_room(ranks: Any, prior: Array | None, fixed: Array | None) -> None:
     """Refuse a number of parts that has no room for those of other models."""
-    carried, kept = 0 if prior is None else len(prior), 0 if fixed is None else len(fixed)
-    least = kept + max(carried, 1 if kept else 0)
+    carried, kept = count_parts(prior), count_parts(fixed)
+    least = _least(prior, fixed)
     if ranks != "auto" and np.min(ranks) < least:
         given = " and ".join(
             f"the {what} has {n} parts"

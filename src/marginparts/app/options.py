@@ -1,11 +1,12 @@
 """What can be said about a fit, and what does not go together."""
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from marginparts.app.encoders import check_encoder
-from marginparts.app.preparation import PreparationError
+from marginparts.app.preparation import PreparationError, check_weighting, stop_words_from
 from marginparts.app.readers import SampleSource
 from marginparts.checkpoint import Checkpoint
 from marginparts.labels import ClassWeight
@@ -102,35 +103,84 @@ class Options(NamedTuple):
     embed: str | None = None
 
 
-def check_missing(options: Options, source: SampleSource) -> None:
-    """Refuse gaps that nothing can be made of."""
-    if options.missing is None:
-        return
-    if options.missing != "nan":
+#: What the command calls options that it does not call by their names with dashes.
+_FLAGS = {"n_components": "components", "C": "cost", "random_state": "seed", "keep_path": "path"}
+
+_NAME = "|".join(Options._fields)
+
+#: An option in a sentence of the estimators: with a value, at the beginning, or surely no word.
+_IN_A_SENTENCE = re.compile(
+    rf"(?<![\w(.-])(?:(?P<with_value>{_NAME})=|^(?P<first>{_NAME})(?= (?:must|needs|has|is)\b)|"
+    rf"(?P<surely>{'|'.join(name for name in Options._fields if '_' in name)})\b)"
+)
+
+
+def spoken(sentence: str) -> str:
+    """Return a sentence of the estimators with the options as the command has them.
+
+    >>> spoken("scoring='f1' is for two classes; choose f1_macro or f1_micro.")
+    "--scoring 'f1' is for two classes; choose f1_macro or f1_micro."
+    >>> spoken("consensus must be 2 or larger; n_components leaves room for 3.")
+    '--consensus must be 2 or larger; --components leaves room for 3.'
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        return _flag(found[found.lastgroup or 0]) + (" " if found["with_value"] else "")
+
+    return _IN_A_SENTENCE.sub(flag, sentence)
+
+
+def _flag(name: str) -> str:
+    """Return what the command calls an option."""
+    return "--" + _FLAGS.get(name, name).replace("_", "-")
+
+
+def check_alone(options: Options) -> None:
+    """Refuse what makes no sense whatever the file, which costs nothing to find out."""
+    check_weighting(options.weighting)
+    stop_words_from(options.stop_words)
+    _check_kind_of_gaps(options)
+    if options.consensus == 1:
+        raise PreparationError(
+            "--consensus must be 2 or more, or 0 for none: one run agrees with itself."
+        )
+    if options.embed is not None:
+        check_encoder(options.embed)
+        if options.embeddings is not None:
+            raise PreparationError("--embed and --embeddings both give vectors; leave out one.")
+
+
+def _check_kind_of_gaps(options: Options) -> None:
+    if options.missing not in (None, "nan"):
         raise PreparationError(
             f"--missing {options.missing} does not go with labels, for which most of each row must "
             'be known; it is nan, or use the codes of NMFAlpha(missing="zeros") in Python.'
         )
-    if source.layout.kind != "matrix":
-        raise PreparationError(f"--missing is for matrices and numeric tables; {source.path} is "
-                               "none.")  # fmt: skip
-    if options.weighting not in ("auto", "counts"):
+    if options.missing and options.weighting not in ("auto", "counts"):
         raise PreparationError(
             f"--weighting {options.weighting} needs whole rows, and does not go with --missing."
         )
 
 
+def check_missing(options: Options, source: SampleSource) -> None:
+    """Refuse gaps that nothing can be made of."""
+    _check_kind_of_gaps(options)
+    if options.missing is None:
+        return
+    if source.layout.kind != "matrix":
+        raise PreparationError(f"--missing is for matrices and numeric tables; {source.path} is "
+                               "none.")  # fmt: skip
+
+
 def check_vectors(options: Options, source: SampleSource) -> None:
     """Refuse what does not go with vectors."""
     if options.embed is not None:
-        check_encoder(options.embed)
-        if options.embeddings is not None:
-            raise PreparationError("--embed and --embeddings both give vectors; leave out one.")
         if source.layout.kind != "text":
             raise PreparationError(f"--embed is for texts, and {source.path} is no table of them.")
     elif options.embeddings is None:
         return
     for name in ("seeds", "prior", "missing", "exclusivity", "alpha_W", "fixed", "consensus"):
         if getattr(options, name):
-            spelled = name.replace("_", "-")
-            raise PreparationError(f"--{spelled} does not go with vectors; leave out one of them.")
+            raise PreparationError(
+                f"{_flag(name)} does not go with vectors; leave out one of them."
+            )

@@ -7,6 +7,7 @@ from typing import Any
 from marginparts._types import Callback
 from marginparts.app import preparation
 from marginparts.app.fitting import Options, matrix_of
+from marginparts.app.options import spoken
 from marginparts.app.preparation import PreparationError
 from marginparts.app.readers import open_source, read_all
 from marginparts.selection.held_out import PartsChoice, how_many_parts
@@ -30,9 +31,9 @@ def ranks_of_file(
     """
     wanted = Options(**options)
     preparation.check_weighting(wanted.weighting)
-    source = open_source(path, text=text, label=label, encoding=encoding)
+    source = open_source(path, text=text, label=label, encoding=encoding, gaps=None)
     _, X = matrix_of(read_all(source, keep_columns=False), source, wanted)
     try:
         return how_many_parts(X, ranks, folds=folds, random_state=random_state, callback=callback)
     except ValueError as error:
-        raise PreparationError(str(error)) from error
+        raise PreparationError(spoken(str(error))) from error

@@ -102,7 +102,8 @@ Prior = Annotated[
     Path | None, _method("--prior", "MODEL", "A model whose parts the new ones are to stay near.")
 ]
 Strength = Annotated[
-    float, _method("--strength", "X", "What the prior counts beside the data.", min=0.0)
+    float | None,
+    _method("--strength", "X", "What the prior counts beside the data.", min=0.0, show_default="1"),
 ]
 Exclusivity = Annotated[
     float,

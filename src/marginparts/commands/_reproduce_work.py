@@ -22,12 +22,14 @@ def check(
     targets: Sequence[str], data: Sequence[str], methods: Sequence[str], backend: str
 ) -> None:
     """Refuse unknown methods and backends, and data sets on which there is nothing to run."""
+    from marginparts.app.options import spoken
+
     try:
         for name in methods:
             method_named(name)
         get_backend(backend)
     except (ValueError, ImportError) as error:
-        refuse(str(error))
+        refuse(spoken(str(error)))
     known = {study.data for target in targets for study in studies_of(target)}
     known |= {DATA} if "fig2" in targets else set()
     for name in data:

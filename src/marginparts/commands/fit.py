@@ -60,7 +60,7 @@ def fit(
     class_weight: options.ClassWeight = None,
     scoring: options.Scoring = None,
     prior: options.Prior = None,
-    strength: options.Strength = 1.0,
+    strength: options.Strength = None,
     exclusivity: options.Exclusivity = 0.0,
     alpha_w: options.AlphaW = 0.0,
     alpha_h: options.AlphaH = None,
@@ -93,20 +93,33 @@ def fit(
     with console.sentences(), console.spoken_warnings():
         from marginparts.app.fitting import fit_file
         from marginparts.app.model_file import save
+        from marginparts.app.options import Options, check_alone
         from marginparts.app.replacement import changed_mind, replaced
 
-        _check(class_weight, scoring, backend)
+        wanted: dict[str, Any] = {
+            "min_df": min_df, "max_df": max_df, "stop_words": stop_words, "ngrams": ngrams,
+            "weight": weight, "weighting": weighting, "max_iter": max_iter, "backend": backend,
+            "scoring": scoring, "random_state": seed, "keep_path": path, "prior": prior,
+            "strength": 1.0 if strength is None else strength, "exclusivity": exclusivity,
+            "missing": missing, "seeds": seeds, "embeddings": embeddings, "embed": embed,
+            "fixed": fixed, "consensus": consensus, "feature_weight": feature_weight,
+            "alpha_W": alpha_w, "alpha_H": "same" if alpha_h is None else alpha_h,
+            "l1_ratio": l1_ratio, **_tried(components, lam, cost, class_weight),
+        }  # fmt: skip
+        # what costs nothing to find out comes before the question where the model goes
+        _check(class_weight, scoring, backend, encoding, label_sep)
+        if strength is not None and prior is None:
+            console.refuse("--strength is that of a prior; give its model with --prior, or none.")
+        if l1_ratio and not (alpha_w or alpha_h):
+            console.refuse(
+                "--l1-ratio shares out the charges for large entries; give them with --alpha-W."
+            )
+        check_alone(Options(**wanted))
         others = (stop_words, seeds, feature_weight, prior, fixed, embeddings)
         path_out = _destination((file, labels, words, *others), out, checkpoint)
         asked = partial(
             fit_file, file, text=text, label=label, label_sep=label_sep, labels=labels, words=words,
-            encoding=encoding, min_df=min_df, max_df=max_df, stop_words=stop_words, ngrams=ngrams,
-            weight=weight, weighting=weighting, max_iter=max_iter, backend=backend, scoring=scoring,
-            **_tried(components, lam, cost, class_weight), random_state=seed, keep_path=path,
-            prior=prior, strength=strength, exclusivity=exclusivity, missing=missing, seeds=seeds,
-            embeddings=embeddings, embed=embed, fixed=fixed, consensus=consensus, alpha_W=alpha_w,
-            feature_weight=feature_weight,
-            alpha_H="same" if alpha_h is None else alpha_h, l1_ratio=l1_ratio,
+            encoding=encoding, **wanted,
         )  # fmt: skip
         before = replaced(path_out)
         extra = {"encoding": embed is not None, "following lam": path}
@@ -169,21 +182,26 @@ def _tried(components: str, lam: str, cost: str, class_weight: str | None) -> di
     }
 
 
-def _check(class_weight: str | None, scoring: str | None, backend: str) -> None:
+def _check(
+    class_weight: str | None, scoring: str | None, backend: str, encoding: str,
+    label_sep: str | None,
+) -> None:  # fmt: skip
     """Refuse unknown names."""
+    from marginparts.app.options import spoken
+    from marginparts.app.readers import check_separator
     from marginparts.backends import get_backend
+    from marginparts.files.streams import check_encoding
     from marginparts.scores import check_scoring
 
     if class_weight not in (None, "none", "balanced"):
         console.refuse(f"--class-weight {class_weight!r} is unknown; it is none or balanced.")
+    check_encoding(encoding)
+    check_separator(label_sep)
     try:
         check_scoring(scoring)
-    except ValueError as error:
-        console.refuse(f"--{error}")
-    try:
         get_backend(backend)
     except (ValueError, ImportError) as error:
-        console.refuse(str(error))
+        console.refuse(spoken(str(error)))
 
 
 #: What the stages of a fit are called on the screen, in their order.

@@ -35,6 +35,13 @@ TOPICS_EPILOG = _console.examples(
 )
 
 
+#: A part speaks for a label if it scores this share of what the best does, and does not end as 0.
+_SPEAKS, _NOTHING = 0.2, 0.005
+
+#: What is said of a part without a word of its own.
+_NO_WORD = "no word tells it from other parts"
+
+
 def topics(
     model: ModelFile,
     file: Annotated[
@@ -50,7 +57,8 @@ def topics(
 ) -> None:
     """Show the parts that speak for each label, as their top words.
 
-    The number before a part is what a sample made of that part alone would score for the label.
+    The number before a part is what a sample made of that part alone would score for the label;
+    parts that score less than a fifth of the best are left out.
     With a file, the one after a word says how many times as frequent it is in the part as in any
     other: at least so many, with 95 % confidence from what is counted in the file. In brackets
     after a part stands how stable it is, 0 to 1, if it was fitted with --consensus.
@@ -82,7 +90,8 @@ def _entry(entry: dict[str, Any], *, pictures: bool) -> Group:
     rows.add_column(width=14 if known else 8, no_wrap=True)
     rows.add_column()
     for part in entry["parts"]:
-        words = "" if pictures else ", ".join(_shown(*word) for word in part["words"])
+        words = ", ".join(_shown(*word) for word in part["words"]) or _NO_WORD
+        words = "" if pictures else words
         stable = f"({part['stability']:.2f})" if "stability" in part else ""
         name = f"part {part['part']:<3}{stable}".rstrip()
         rows.add_row(f"{part['weight']:+.2f}", name, Text(printable(words)))
@@ -123,7 +132,8 @@ def _topics(
         name, count = model.class_names[c], model.card.label_counts[c]
         order = np.argsort(-weights[:, c], kind="stable")[:n_parts]
         speaking = []
-        for k in order[weights[order, c] > 0]:
+        least = max(_SPEAKS * weights[:, c].max(), _NOTHING)
+        for k in order[weights[order, c] >= least]:
             if view is None:
                 telling: list[Any] = top_features(components[k], names, n_words)
             else:

@@ -54,16 +54,21 @@ def _first_rows(X: OutOfCore) -> Data:
     return X[np.arange(count)]
 
 
-class CarriesPrior(BaseEstimator):
-    """An estimator whose ``prior`` may be a fitted one: no part of it, but what it learns from."""
+class CarriesParts(BaseEstimator):
+    """An estimator with parts of others, maybe fitted ones: no part of it, but what it learns from.
+
+    These are ``prior`` and ``fixed``.
+    """
 
     prior: Any
+    fixed: Any
 
     def __sklearn_clone__(self) -> Any:
-        """Return a clone with the prior as it is: that of an estimator would have lost its fit."""
+        """Return a clone with these as they are: an estimator among them would lose its fit."""
         bare = copy(self)
-        bare.prior = None
-        return super(CarriesPrior, bare).__sklearn_clone__().set_params(prior=self.prior)
+        bare.prior = bare.fixed = None
+        again = super(CarriesParts, bare).__sklearn_clone__()
+        return again.set_params(prior=self.prior, fixed=self.fixed)
 
 
 class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ShowsParts):

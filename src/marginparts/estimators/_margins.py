@@ -21,6 +21,7 @@ from marginparts.rows.base import Elsewhere, OutOfCore
 from marginparts.solve.factorize import factorize_path, margin_components, parts_of
 from marginparts.solve.gaps import Missing, found_gaps
 from marginparts.solve.map import map_rows_each, share_in_span
+from marginparts.solve.prior import count_parts
 from marginparts.solve.run_spec import Scales, check_parts
 from marginparts.validation import check_nonnegative
 
@@ -33,7 +34,7 @@ class MarginTransformer(GapsTransformer):
 
     # set by the constructor of the subclass
     lam: float
-    fixed: ArrayLike | None
+    fixed: Any
     feature_weight: ArrayLike | None
     solver: str
     max_iter: int
@@ -66,8 +67,7 @@ class MarginTransformer(GapsTransformer):
         known = np.flatnonzero(np.diff(S.indptr))
         HS = S[known].T @ np.asarray(result.H[known])
         sums = column_sums(result.V)
-        if self.fixed is not None:  # these are as they were given
-            sums[: np.shape(self.fixed)[0]] = 1.0
+        sums[: count_parts(self.fixed)] = 1.0  # these are as they were given
         self.margin_codes_ = np.asarray(HS) * sums.astype(X.dtype)
         self.margin_kept_ = share_in_span(self.margin_components_, self.components_)
 

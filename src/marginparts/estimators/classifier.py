@@ -15,7 +15,7 @@ from marginparts._types import Array, Callback, Init, Samples, Seed, Targets
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
-from marginparts.estimators._base import CarriesPrior, PartsClassifier
+from marginparts.estimators._base import CarriesParts, PartsClassifier
 from marginparts.estimators._fitting import Fitted, fit_classifier, is_calibrated
 from marginparts.estimators._notebook import ShowsParts
 from marginparts.labels import ClassWeight
@@ -32,7 +32,7 @@ _PAPER: dict[str, Any] = {
 }  # fmt: skip
 
 
-class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
+class NMFAlphaClassifier(CarriesParts, PartsClassifier, ShowsParts):
     """Learn parts from all samples and the margin of the labeled ones, and classify by them.
 
     Directions, NMF-alpha, the map Z (eq. 5) and a linear SVM on its unit rows, in one object.
@@ -217,7 +217,7 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
         alpha_W: float = 0.0,
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
-        fixed: ArrayLike | None = None,
+        fixed: Any = None,
         allowed: ArrayLike | None = None,
         consensus: int = 0,
         missing: str | None = None,
@@ -325,8 +325,10 @@ class NMFAlphaClassifier(CarriesPrior, PartsClassifier, ShowsParts):
     def _keep(self, fitted: Fitted) -> None:
         """Keep what a fit has found."""
         self.choice_ = choice = fitted.choice
-        self.n_components_, self.lam_, self.map_iter_, self.normalize_ = choice.best[:4]
-        self.C_, self.direction_C_ = choice.best[4:]
+        best = choice.best
+        self.n_components_, self.lam_ = best.n_components, best.lam
+        self.map_iter_, self.normalize_ = best.map_iter, best.normalize
+        self.C_, self.direction_C_ = best.C, best.direction_C
         self.honest_score_, self.honest_score_error_ = choice.honest_score, choice.honest_error
         self.parts_, self.head_ = fitted.parts, fitted.head
         self.embedding_parts_ = fitted.beside

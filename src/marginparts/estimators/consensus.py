@@ -30,6 +30,7 @@ from marginparts.labels import Labels
 from marginparts.matching import match_parts, matched_runs, mean_parts, median_parts
 from marginparts.recipe import Recipe
 from marginparts.rows.base import Elsewhere
+from marginparts.solve.prior import count_parts
 from marginparts.validation import check_count, check_nonnegative, is_dask, seed_of
 
 #: The share of the mean part in every part that a fit goes on from: no word is left without any.
@@ -156,7 +157,7 @@ class NMFAlphaConsensus(
             random_state=int(seeds[0]), init=start_at(fits[0], X, agreed)
         )
         if strength:
-            last.set_params(prior=agreed[_n_fixed(model) :], strength=strength)
+            last.set_params(prior=agreed[count_parts(model.fixed) :], strength=strength)
         last._fit(X, y, sample_weight, _directions(fits))
         last.set_params(init=model.init, prior=model.prior, strength=model.strength)
         self._keep(last, runs)
@@ -255,17 +256,13 @@ def _directions(fits: list[NMFAlpha]) -> Directions | None:
     return Directions(fits[0].directions_, tuple(fits[0].margin_names_))
 
 
-def _n_fixed(model: NMFAlpha) -> int:
-    return 0 if model.fixed is None else int(np.shape(model.fixed)[0])
-
-
 def _agreed(runs: Array, model: NMFAlpha, *, mean: bool = False) -> Array:
     """Return the parts (r, d) on which runs (m, r, d) agree: medians, or means.
 
     Parts that have their place, because they are fixed or have features of their own, keep it.
     """
     m, r, _ = runs.shape
-    k = r if model.allowed is not None else _n_fixed(model)
+    k = r if model.allowed is not None else count_parts(model.fixed)
     middle = mean_parts if mean else median_parts
     orders = np.tile(np.arange(r), (m, 1))
     if k < r:

@@ -124,7 +124,7 @@ class NMFAlphaCV(NMFAlphaClassifier):
         alpha_W: float = 0.0,
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
-        fixed: ArrayLike | None = None,
+        fixed: Any = None,
         allowed: ArrayLike | None = None,
         consensus: int = 0,
         missing: str | None = None,

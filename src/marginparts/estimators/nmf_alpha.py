@@ -23,7 +23,7 @@ from marginparts._types import (
 from marginparts.backends import Backend
 from marginparts.checkpoint import Checkpoint, Logbook
 from marginparts.directions import Directions, DirectionSpec, DualSource, find_directions
-from marginparts.estimators._base import CarriesPrior
+from marginparts.estimators._base import CarriesParts
 from marginparts.estimators._inputs import (
     Counted,
     check_training_data,
@@ -44,7 +44,7 @@ from marginparts.solve.start import check_init
 from marginparts.validation import check_nonnegative, check_rank, check_weights
 
 
-class NMFAlpha(CarriesPrior, MarginTransformer):
+class NMFAlpha(CarriesParts, MarginTransformer):
     """Nonnegative parts that keep the margin of the labeled samples (Cho & Saul's NMF-alpha).
 
     Linear classifiers trained on the labeled samples say which directions of the data matter; the
@@ -90,9 +90,9 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
     exclusivity : float
         A penalty on features that several parts share; 0 is none, 0.01 to 1 the usual range. For X
         in memory, and ``"cd"`` then runs ``"mue"``; so it is with the next three.
-    fixed : (k, d) array or None
+    fixed : (k, d) array, fitted estimator or None
         Parts that stay exactly as they are while the others are learned: the first k of the
-        n_components.
+        n_components. Those of an estimator are matched by the names of columns, as a prior is.
     allowed : (n_components, d) array of bool or None
         True where a part may have a weight; elsewhere it stays at 0. None allows all.
     missing : {None, "nan", "zeros"}
@@ -206,7 +206,7 @@ class NMFAlpha(CarriesPrior, MarginTransformer):
         alpha_H: float | str = "same",
         l1_ratio: float = 0.0,
         exclusivity: float = 0.0,
-        fixed: ArrayLike | None = None,
+        fixed: Any = None,
         allowed: ArrayLike | None = None,
         missing: str | None = None,
         prior: Any = None,

@@ -19,8 +19,7 @@ _KINDS = {
 }
 
 
-#: What to say of a value that is not there.
-MISSING_IF = "; where values are missing, fit with --missing nan"
+#: What to say of a value below 0.
 SIGNED_IF = (
     "; vectors of an encoder may have signs: fit a file of texts or counts, and give them beside "
     "it with --embeddings FILE"
@@ -115,12 +114,13 @@ def check_entries(
     places: Sequence[int],
     name_of: Callable[[int], str] = lambda column: str(column + 1),
     place: str = "row",
-    gaps: bool | None = None,
+    gaps: bool = False,
+    if_missing: str = "",
 ) -> Any:
     """Return the matrix (n, d), or raise if an entry is negative, infinite, or NaN without gaps.
 
-    ``places`` say in which line or row of the file (``place``) each row is. None for ``gaps`` is
-    where nobody can ask for them.
+    ``places`` say in which line or row of the file (``place``) each row is, and ``if_missing``
+    what to do about NaN.
     """
     values = X.data if sp.issparse(X) else X
     # NaN is not at least 0 either; what cannot be squared ends in one later
@@ -140,7 +140,7 @@ def check_entries(
         f"{path}, {place} {places[row]}, column {name_of(column)}: the entry is "
         f"{found:g}, and entries must be 0 or larger, and "
         f"{f'below {most:.0e}' if most <= found < np.inf else 'finite'}"
-        f"{MISSING_IF if gaps is False and np.isnan(found) else ''}"
+        f"{if_missing if np.isnan(found) else ''}"
         f"{SIGNED_IF if found < 0 else ''}."
     )
 

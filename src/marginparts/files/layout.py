@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -84,6 +84,8 @@ class SampleSource(ABC):
     layout: Layout
     #: None where only reading the whole file would tell.
     n_rows: int | None
+    #: What to do where a value is missing, at the end of a sentence.
+    if_missing: str = field(default="", kw_only=True)
 
     @abstractmethod
     def batches(self, size: int = 10_000) -> Iterator[Batch]:
@@ -100,8 +102,17 @@ class Wanted:
     labels: Path | None = None
     words: Path | None = None
     encoding: str = "utf-8"
-    gaps: bool = False
+    gaps: bool | None = False
     like: Layout | None = None
+
+    @property
+    def if_missing(self) -> str:
+        """What to do where a value is missing: gaps cannot be asked for everywhere."""
+        if self.like is not None:
+            return "; where values are missing, use a model fitted with --missing nan"
+        if self.gaps is None:
+            return "; all values must be known here, so fill them in, or leave out their rows"
+        return "; where values are missing, say --missing nan"
 
     @property
     def separator(self) -> str | None:

@@ -58,18 +58,36 @@ def carried_parts(parts: ArrayLike, names: ArrayLike, to: ArrayLike) -> Array:
     return carried
 
 
+def count_parts(given: Any) -> int:
+    """Return how many parts there are in an array, or a fitted estimator; None has none."""
+    if given is None:
+        return 0
+    return len(getattr(given, "parts_", given).components_) if _is_estimator(given) else len(given)
+
+
+def given_parts(given: Any, what: str, names: ArrayLike | None) -> Any:
+    """Return the parts of a fitted estimator, and all else as it is.
+
+    Where both know the names of their columns, these are matched.
+    """
+    if not _is_estimator(given):
+        return given
+    try:
+        parts = getattr(given, "parts_", given).components_
+    except (AttributeError, NotFittedError) as error:
+        raise ValueError(f"{what} is not fitted; fit it first, or give its parts.") from error
+    before = getattr(given, "feature_names_in_", None)
+    return parts if before is None or names is None else carried_parts(parts, before, names)
+
+
+def _is_estimator(given: Any) -> bool:
+    return hasattr(given, "get_params")
+
+
 def prior_parts(prior: Any, dtype: Any, d: int, names: ArrayLike | None) -> Array:
     """Return the prior (m, d) for d columns, maybe with names, from an array or a fitted model."""
-    before = getattr(prior, "feature_names_in_", None)
-    if hasattr(prior, "get_params"):
-        try:
-            prior = getattr(prior, "parts_", prior).components_
-        except (AttributeError, NotFittedError) as error:
-            raise ValueError("prior is not fitted; fit it first, or give its parts.") from error
-    parts = check_array(prior, dtype=dtype, input_name="prior")
-    if before is not None and names is not None:
-        parts = carried_parts(parts, before, names)
-    elif parts.shape[1] != d:
+    parts = check_array(given_parts(prior, "prior", names), dtype=dtype, input_name="prior")
+    if parts.shape[1] != d:
         raise ValueError(
             f"prior has {parts.shape[1]} columns and X has {d}; without names on both sides they "
             "must agree, see carried_parts."

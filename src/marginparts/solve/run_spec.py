@@ -18,7 +18,7 @@ from marginparts.losses.nmf_alpha import Apart, Penalty, Prior, Steering
 from marginparts.rows.base import Elsewhere, OutOfCore, Rows
 from marginparts.solve.gaps import MISSING, Gaps, Missing
 from marginparts.solve.loop import SOLVERS
-from marginparts.solve.prior import prior_parts, pseudo_counts
+from marginparts.solve.prior import given_parts, prior_parts, pseudo_counts
 from marginparts.solve.start import prior_start, start_from
 from marginparts.validation import (
     check_count,
@@ -244,6 +244,7 @@ def check_parts(run: RunSpec, X: Rows, r: int, names: ArrayLike | None = None) -
     d, fixed, allowed, prior = X.shape[1], run.fixed, run.allowed, run.prior
     if fixed is not None:
         try:
+            fixed = given_parts(fixed, "fixed", names)
             fixed = check_array(fixed, dtype=X.dtype, input_name="fixed")
         except (TypeError, ValueError) as error:
             if isinstance(error, ValueError) and "could not convert" not in str(error):

@@ -22,7 +22,13 @@ from marginparts.labels import UNKNOWN, Labels
 from marginparts.solve.start import thread_pools
 from marginparts.svm.head import fit_head
 from marginparts.teaching.lesson import TAUGHT_WEIGHT, Lesson
-from marginparts.teaching.transduction import weighted_ridge
+from marginparts.teaching.transduction import (
+    growing_weights,
+    logistic_penalty,
+    ridge_penalty,
+    weighted_ridge,
+    with_constant,
+)
 from marginparts.teaching.views import Views
 
 #: How firmly coefficients are held: of a teacher's own probabilities, of the mean of all teachers.
@@ -32,8 +38,8 @@ _OWN_PULL, _MEAN_PULL = 1.0, 10.0
 #: little arrives.
 _FROM_NEIGHBORS, _PRIOR = 0.8, 0.02
 
-#: Least squares on its own answers: ridge, temperature, first cost and rounds of unlabeled rows.
-_RIDGE, _TEMPERATURE, _FIRST, _ROUNDS = 0.5, 0.1, 0.01, 8
+#: Least squares on its own answers: ridge and temperature.
+_RIDGE, _TEMPERATURE = 0.5, 0.1
 
 #: The ridge of logistic regression.
 _LOGISTIC_RIDGE = 0.1
@@ -64,13 +70,12 @@ def _svm(views: Views, labels: Labels) -> Array:
 
 def _latent(views: Views, labels: Labels) -> Array:
     """Logistic regression for all labels at once, on the entries that are known."""
-    A = np.hstack([views.latent, np.ones((len(views.latent), 1))])
+    A = with_constant(views.latent)
     rows = labels.labeled
     some, codes = A[rows], labels.codes[rows]
     y, weights = codes == 1, codes != UNKNOWN
     shape = (A.shape[1], codes.shape[1])
-    penalty = np.full((shape[0], 1), _LOGISTIC_RIDGE)
-    penalty[-1] *= 1e-2
+    penalty = logistic_penalty(shape[0], _LOGISTIC_RIDGE)
 
     def loss(b: Array) -> tuple[float, Array]:
         B = b.reshape(shape)
@@ -87,20 +92,15 @@ def _latent(views: Views, labels: Labels) -> Array:
 
 def _least_squares(views: Views, labels: Labels) -> Array:
     """Ridge regression on its own answers, whose labels keep their shares."""
-    A = np.hstack([views.latent, np.ones((len(views.latent), 1))])
+    A = with_constant(views.latent)
     labeled, open_rows, shares = labels.labeled, ~labels.complete, label_shares(labels)
     known, codes = labels.codes != UNKNOWN, labels.codes.astype(np.float64)
-    penalty = np.full(A.shape[1], _RIDGE)
-    penalty[-1] *= 1e-3  # the intercept is all but free
-
+    penalty = ridge_penalty(A.shape[1], _RIDGE)
     B = weighted_ridge(A, labeled.astype(np.float64), np.where(known, codes, shares), penalty)
-    last = 0.1 * min(1.0, 10 * np.sqrt(labeled.sum() / max(np.sum(~labeled), 1)))
-    for level in np.geomspace(_FIRST, 1, _ROUNDS):
-        for _ in range(3):
-            Q = codes.copy()
-            Q[open_rows] = with_shares(A[open_rows] @ B / _TEMPERATURE, shares)
-            weights = np.where(labeled, 1.0, level * last)
-            B = weighted_ridge(A, weights, np.where(known, codes, Q), penalty)
+    for weights in growing_weights(labeled):
+        Q = codes.copy()
+        Q[open_rows] = with_shares(A[open_rows] @ B / _TEMPERATURE, shares)
+        B = weighted_ridge(A, weights, np.where(known, codes, Q), penalty)
     return np.asarray(A @ B)
 
 

@@ -12,6 +12,8 @@ has the same number were drawn class by class, and say nothing: then the answers
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -25,6 +27,9 @@ Codes = NDArray[np.int64]
 
 #: Costs of the unlabeled rows: the first and the last share of their final value, in some rounds.
 _FIRST, _ROUNDS = 0.01, 8
+
+#: The penalty of the constant, as a share of that of the other coefficients: it is all but free.
+_RIDGE_CONSTANT, _LOGISTIC_CONSTANT = 1e-3, 1e-2
 
 #: Steps of balancing the classes, and how firmly answers are believed (a temperature).
 _BALANCING, _SHARPNESS = 20, 0.05
@@ -97,20 +102,44 @@ def least_squares_values(
     ``dense`` says whether the rows were dense before they had few dimensions (`Balance`).
     """
     A, known, Y, balance = _begin(Z, codes, c, dense=dense)
-    penalty = np.full(A.shape[1], ridge)
-    penalty[-1] = ridge * 1e-3  # the intercept is all but free
+    penalty = ridge_penalty(A.shape[1], ridge)
     if known.all():
         return np.asarray(A @ np.linalg.solve(A.T @ A + np.diag(penalty), A.T @ Y))
-    unlabeled = 0.1 * min(1.0, 10 * np.sqrt(known.sum() / np.sum(~known)))
-
     B = weighted_ridge(A, known.astype(np.float64), Y, penalty)
+    for weights in growing_weights(known):
+        Q = softmax(A @ B / _SHARPNESS, axis=1)
+        Q[~known] = balance(Q[~known])
+        Q[known] = Y[known]
+        B = weighted_ridge(A, weights, Q, penalty)
+    return np.asarray(A @ B)
+
+
+def growing_weights(labeled: NDArray[np.bool_]) -> Iterator[Array]:
+    """Yield weights of rows (n,) for one fit after the other: unlabeled ones count more and more.
+
+    The fewer rows are labeled, the less the others count in the end.
+    """
+    last = 0.1 * min(1.0, 10 * np.sqrt(labeled.sum() / max(np.sum(~labeled), 1)))
     for level in np.geomspace(_FIRST, 1, _ROUNDS):
         for _ in range(3):
-            Q = softmax(A @ B / _SHARPNESS, axis=1)
-            Q[~known] = balance(Q[~known])
-            Q[known] = Y[known]
-            B = weighted_ridge(A, np.where(known, 1.0, level * unlabeled), Q, penalty)
-    return np.asarray(A @ B)
+            yield np.where(labeled, 1.0, level * last)
+
+
+def with_constant(Z: Array) -> Array:
+    """Return rows (n, q) with a last column of ones."""
+    return np.hstack([Z, np.ones((len(Z), 1))])
+
+
+def ridge_penalty(q: int, ridge: float, constant: float = _RIDGE_CONSTANT) -> Array:
+    """Return the penalty (q,) of coefficients, of which the last is that of the constant."""
+    penalty = np.full(q, ridge)
+    penalty[-1] *= constant
+    return penalty
+
+
+def logistic_penalty(q: int, ridge: float) -> Array:
+    """Return the penalty (q, 1) of logistic regression for several classes or labels."""
+    return ridge_penalty(q, ridge, _LOGISTIC_CONSTANT)[:, None]
 
 
 def weighted_ridge(A: Array, weights: Array, Q: Array, penalty: Array) -> Array:
@@ -149,7 +178,7 @@ def _begin(
     known = codes != UNKNOWN
     Y = np.zeros((len(codes), c))
     Y[known, codes[known]] = 1
-    return np.hstack([Z, np.ones((len(Z), 1))]), known, Y, Balance(codes[known], c, dense=dense)
+    return with_constant(Z), known, Y, Balance(codes[known], c, dense=dense)
 
 
 def _logistic_fit(
@@ -157,8 +186,7 @@ def _logistic_fit(
 ) -> Array:
     """Fit ``softmax(A B)`` to probabilities Q (n, c) of weighted rows; return B (q, c)."""
     shape = (A.shape[1], Q.shape[1])
-    penalty = np.full((shape[0], 1), ridge)
-    penalty[-1] = ridge * 1e-2
+    penalty = logistic_penalty(shape[0], ridge)
     w = weights[:, None]
     goal = w * Q
 

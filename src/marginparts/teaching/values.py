@@ -25,11 +25,16 @@ _FROM_NEIGHBORS = 0.9
 Teacher = Callable[[Views, Codes, int], Array]
 
 
+def _one_a_class(values: Array) -> Array:
+    """Return values (n, p) with a column for each class, also where one tells two classes."""
+    return np.hstack([-values, values]) if values.shape[1] == 1 else values
+
+
 def _svm(views: Views, codes: Codes, c: int) -> Array:
     with _ONE_AT_A_TIME:
         head = fit_head(views.inputs, Labels(np.arange(c), codes), 1.0)
     values = head.values(views.inputs)
-    return np.hstack([-values, values]) if values.shape[1] == 1 else values
+    return _one_a_class(values)
 
 
 def _latent(views: Views, codes: Codes, c: int) -> Array:
@@ -67,7 +72,7 @@ def _weighted_bayes(views: Views, codes: Codes, c: int) -> Array:
 def _bayes(rows: Any, codes: Codes, c: int, *, weight: float, alpha: float) -> Array:
     labels = Labels(np.arange(c), codes)
     (values,) = naive_bayes_values(rows, labels, [rows], weight=weight, alpha=alpha)
-    return np.hstack([-values, values]) if values.shape[1] == 1 else values
+    return _one_a_class(values)
 
 
 _TEACHERS: dict[str, Teacher] = {

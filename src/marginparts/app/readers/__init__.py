@@ -8,7 +8,7 @@ remembers, so that a later file is read in the same way. What is wrong with a fi
 from marginparts.app.readers._feature_weights import read_feature_weights
 from marginparts.app.readers._labels import settle_minus_one, targets
 from marginparts.app.readers._seeds import SeedWords, read_seeds
-from marginparts.app.readers._source import FORMATS, open_source, read_all
+from marginparts.app.readers._source import FORMATS, check_separator, open_source, read_all
 from marginparts.files.layout import Batch, Label, Layout, SampleSource
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Layout",
     "SampleSource",
     "SeedWords",
+    "check_separator",
     "open_source",
     "read_all",
     "read_feature_weights",

@@ -50,7 +50,8 @@ class MatrixSource(SampleSource):
                     some = some[:, self.order]
                 some = columns.as_floats(some, self.path)
                 places = range(first + 1, first + 1 + some.shape[0])
-                columns.check_entries(some, self.path, places, name_of, gaps=self.layout.gaps)
+                gaps, how = self.layout.gaps, self.if_missing
+                columns.check_entries(some, self.path, places, name_of, gaps=gaps, if_missing=how)
                 identity = {name: list(cells[rows]) for name, cells in self.identity.items()}
                 yield Batch(some, self.labels[rows], identity)
 
@@ -85,7 +86,7 @@ def _layout(
     wanted: Wanted, names: tuple[str, ...] | None, n_columns: int, label: str | None
 ) -> Layout:
     layout = wanted.like or Layout("matrix", names=names, n_columns=n_columns)
-    return replace(layout, label=label, label_sep=wanted.separator, gaps=wanted.gaps)
+    return replace(layout, label=label, label_sep=wanted.separator, gaps=bool(wanted.gaps))
 
 
 def _read(path: Path, file_format: str) -> tuple[Any, Any]:

@@ -44,7 +44,7 @@ def open_source(
     words: str | os.PathLike[str] | None = None,
     embeddings: str | os.PathLike[str] | None = None,
     encoding: str = "utf-8",
-    gaps: bool = False,
+    gaps: bool | None = False,
     like: Layout | None = None,
 ) -> SampleSource:
     r"""Open a file, or a folder of images, to read samples and labels from it.
@@ -69,8 +69,9 @@ def open_source(
         An ``.npy`` array with a vector a sample, from any encoder.
     encoding : str
         Of text files.
-    gaps : bool
-        Whether empty cells and NaN of a matrix are values that are missing.
+    gaps : bool or None
+        Whether empty cells and NaN of a matrix are values that are missing; None where that cannot
+        be asked for.
     like : Layout or None
         The layout of the file on which a model was fitted. What is not given is taken from it,
         the label column may be absent, and the columns must be those of the model.
@@ -96,19 +97,26 @@ def open_source(
     (['hello', 'buy now'], ['ham', None])
     """
     path = Path(path)
-    if label_sep == "":
-        raise FileProblemError("The separator of labels is empty; say --label-sep ';' or the like.")
+    check_separator(label_sep)
     check_encoding(encoding)
     beside = {"labels": labels, "words": words}
     paths = {option: Path(file) for option, file in beside.items() if file is not None}
     for file in paths.values():
         _check_file(file)
-    gaps = gaps or (like is not None and like.gaps)
+    gaps = True if like is not None and like.gaps else gaps
     wanted = Wanted(text, label, label_sep, encoding=encoding, gaps=gaps, like=like, **paths)
     vectors = None if embeddings is None else Path(embeddings)
     if vectors is not None:
         _check_file(vectors)
-    return with_vectors(_opened(path, wanted), vectors, like)
+    source = _opened(path, wanted)
+    source.if_missing = wanted.if_missing
+    return with_vectors(source, vectors, like)
+
+
+def check_separator(label_sep: str | None) -> None:
+    """Refuse to separate labels by nothing."""
+    if label_sep == "":
+        raise FileProblemError("The separator of labels is empty; say --label-sep ';' or the like.")
 
 
 def _opened(path: Path, wanted: Wanted) -> SampleSource:
@@ -143,6 +151,11 @@ def _format_of(path: Path) -> str:
         return "images"
     if ending in _SPREADSHEETS:
         raise FileProblemError(f"{path} is a spreadsheet; save the sheet as .csv, and use that.")
+    if ending == ".json":
+        raise FileProblemError(
+            f'{path} must have one JSON object a line, {{"column": value, ...}}, and a name that '
+            "ends in .jsonl; write it so."
+        )
     if file_format is None or (compressed and file_format not in _COMPRESSIBLE):
         raise FileProblemError(
             f"{path} is in no known format; its name must end in one of {' '.join(FORMATS)} (text "

@@ -73,7 +73,7 @@ class SvmlightSource(SampleSource):
         shape = (len(lines.numbers), n_columns)
         X = sp.csr_array((lines.values, columns, lines.starts), shape=shape)
         check_entries(X, self.path, lines.numbers, lambda j: str(j + base), "line",
-                      self.layout.gaps)  # fmt: skip
+                      self.layout.gaps, self.if_missing)  # fmt: skip
         X.sort_indices()
         twice = np.flatnonzero(np.diff(X.indices) == 0) + 1
         if (twice := np.setdiff1d(twice, X.indptr)).size:
@@ -111,7 +111,11 @@ def open_svmlight(path: Path, wanted: Wanted) -> SvmlightSource:
         if n_columns < 1:
             raise FileProblemError(f"{path} has no 'column:value' in any line; add some.")
         layout = Layout(
-            "matrix", names=words, n_columns=n_columns, zero_based=zero_based, gaps=wanted.gaps
+            "matrix",
+            names=words,
+            n_columns=n_columns,
+            zero_based=zero_based,
+            gaps=bool(wanted.gaps),
         )
     return SvmlightSource(path, layout, n_rows, _marks_of_unlabeled(names))
 

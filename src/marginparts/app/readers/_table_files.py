@@ -56,6 +56,11 @@ class DelimitedFile(TableFile):
         if len(first) == 1:
             raise FileProblemError(f"{path} has a header and no rows; add rows.")
         self.columns = [name.strip() for name in first[0][1]]
+        if len(self.columns) == 1 and "|" in self.columns[0]:
+            raise FileProblemError(
+                f"{path} has '|' between its columns; write commas, semicolons or tabs there, or "
+                "one JSON object a line in a file whose name ends in .jsonl."
+            )
         check_distinct(path, self.columns)
 
     def rows(self, size: int) -> Iterator[Rows]:

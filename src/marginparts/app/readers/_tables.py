@@ -26,6 +26,8 @@ class TableSource(SampleSource):
 
     table: TableFile
     features: list[str]
+    #: Whether none of the features can be labels.
+    label_known: bool = True
 
     def batches(self, size: int = 10_000) -> Iterator[Batch]:
         size = max(1, min(size, _MOST_CELLS // max(1, len(self.table.columns))))
@@ -48,7 +50,7 @@ class TableSource(SampleSource):
             X[:, j] = self._numbers(cells[name], name, places)
         name_of = columns.namer(self.features)
         return columns.check_entries(
-            X, self.path, places, name_of, self.table.place, self.layout.gaps
+            X, self.path, places, name_of, self.table.place, self.layout.gaps, self.if_missing
         )
 
     def _numbers(self, cells: list[Any], name: str, places: Sequence[int]) -> Any:
@@ -69,13 +71,16 @@ class TableSource(SampleSource):
     def _no_number(self, cell: Any, name: str, place: int) -> str:
         where = f"{self.path}, {self.table.place} {place}, column {name!r}"
         if _is_empty(cell):
-            how = f"write a number{columns.MISSING_IF}"
+            how = f"write a number{self.if_missing}"
+            if not self.label_known:
+                how += "; if these are labels, name their column with --label COLUMN"
             return f"{where}: the cell is empty, and entries must be 0 or larger; {how}."
         shown = repr(cell) if len(repr(cell)) <= 40 else repr(cell)[:37] + "..."
+        one_of = f"may be one of {columns.listed(self.table.columns)}"
+        labels = "" if self.label_known else ", or that of labels with --label COLUMN"
         return (
             f"{where}: {shown} is no number; name the column of texts with --text COLUMN, which "
-            f"may be one of {columns.listed(self.table.columns)}, or take out of the file what is "
-            "neither a number nor a label."
+            f"{one_of}{labels}, or take out of the file what is neither a number nor a label."
         )
 
 
@@ -122,8 +127,9 @@ def open_table(table: TableFile, wanted: Wanted) -> TableSource:
         return TableSource(path, layout, table.n_rows, table, [])
     features = _features(table, label, like)
     layout = like or Layout(kind, names=tuple(features), n_columns=len(features))
-    layout = replace(layout, label=label, label_sep=wanted.separator, gaps=wanted.gaps)
-    return TableSource(path, layout, table.n_rows, table, features)
+    layout = replace(layout, label=label, label_sep=wanted.separator, gaps=bool(wanted.gaps))
+    known = label is not None or like is not None
+    return TableSource(path, layout, table.n_rows, table, features, label_known=known)
 
 
 def _features(table: TableFile, label: str | None, like: Layout | None) -> list[str]:
