@@ -19,6 +19,7 @@ from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
 from marginparts.app.model_file import load
+from marginparts.app.number_of_parts import OtherParts, check_most
 from marginparts.app.options import Options, check_alone, check_missing, check_vectors, spoken
 from marginparts.app.preparation import Preparation, PreparationError, as_counted
 from marginparts.app.readers import (
@@ -37,7 +38,7 @@ from marginparts.files.columns import check_column
 from marginparts.files.layout import Batch
 from marginparts.labels import Labels, encode_labels
 from marginparts.seeds import seed_columns
-from marginparts.solve.prior import carried_parts, count_parts
+from marginparts.solve.prior import carried_parts
 from marginparts.validation import check_weights, seed_of
 
 #: The weights of a path: from plain NMF to parts that are all margin.
@@ -48,9 +49,6 @@ _PATH_ENTRIES = 12
 
 #: How a warning begins that speaks of arrays; a file's cells were read before.
 _OF_ARRAYS = "y has the label"
-
-#: Parts that are learned beside fixed ones, unless their number is given.
-_BESIDE = 16
 
 #: Told what comes next: reading, preparing, encoding, choosing, comparing, following lam; behind
 #: a colon, with whom it is compared.
@@ -293,12 +291,13 @@ def _fitted(
         kept = Checkpoint(Path(kept), keep_finished=True)
     prior, ranks = _other_parts(data, options.prior, "prior"), options.n_components
     fixed = _other_parts(data, options.fixed, "model of fixed parts")
-    _check_room(ranks, prior, fixed)
+    others = OtherParts(prior, fixed)
+    others.check_room(ranks)
     if "init" not in given:
-        _check_most(data, ranks, prior, fixed)
+        check_most(ranks, others, data.X.shape, data.layout, data.source)
     asked: dict[str, Any] = {"fixed": fixed} | given
     classifier = NMFAlphaCV(
-        _number(prior, fixed) if ranks == "auto" else ranks, lam=options.lam,
+        others.number if ranks == "auto" else ranks, lam=options.lam,
         C=options.C, prior=prior, strength=options.strength, exclusivity=options.exclusivity,
         alpha_W=options.alpha_W, alpha_H=options.alpha_H, l1_ratio=options.l1_ratio,
         consensus=options.consensus, missing=options.missing, embedded=data.layout.vectors,
@@ -318,51 +317,6 @@ def _fitted(
     for each in (classifier, classifier.parts_):
         each.set_params(callback=None, checkpoint=None)
     return classifier
-
-
-def _number(prior: Array | None, fixed: Array | None) -> int | str:
-    """Return the number of parts that parts of other models ask for."""
-    if fixed is not None:
-        return len(fixed) + (_BESIDE if prior is None else len(prior))
-    return "auto" if prior is None else len(prior)
-
-
-def _least(prior: Array | None, fixed: Array | None) -> int:
-    """Return the least number of parts that has room for those of other models."""
-    kept = count_parts(fixed)
-    return kept + max(count_parts(prior), 1 if kept else 0)
-
-
-def _check_most(data: Prepared, ranks: Any, prior: Array | None, fixed: Array | None) -> None:
-    """Refuse more parts than rows or columns, unless other models have as many.
-
-    The estimators only warn of it; here the work would be minutes, and the warning is not shown.
-    """
-    n, d = data.X.shape
-    most = max(min(n, d), _least(prior, fixed))
-    if ranks != "auto" and np.max(ranks) > most:
-        columns = "words" if data.layout.kind == "text" and not data.layout.vectors else "columns"
-        raise PreparationError(
-            f"--components {np.max(ranks)} is too much: {data.source} has {n} rows and {d} "
-            f"{columns} that count, and more parts than the smaller number are not unique; give "
-            f"{most} or less, best far less."
-        )
-
-
-def _check_room(ranks: Any, prior: Array | None, fixed: Array | None) -> None:
-    """Refuse a number of parts that has no room for those of other models."""
-    carried, kept = count_parts(prior), count_parts(fixed)
-    least = _least(prior, fixed)
-    if ranks != "auto" and np.min(ranks) < least:
-        given = " and ".join(
-            f"the {what} has {n} parts"
-            for what, n in (("fixed model", kept), ("prior", carried))
-            if n
-        )
-        raise PreparationError(
-            f"{given[0].upper()}{given[1:]}, so --components must be {least} or more; raise it, or "
-            "leave it out."
-        )
 
 
 def _other_parts(data: Prepared, other: Any, what: str) -> Array | None:
