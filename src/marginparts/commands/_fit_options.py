@@ -110,9 +110,9 @@ Exclusivity = Annotated[
     _method("--exclusivity", "X", "A charge for words that parts share; 0.1 is little.", min=0.0),
 ]
 AlphaW = Annotated[
-    float,
+    float | None,
     _method("--alpha-W", "X", "A charge for large codes, as in scikit-learn; 1e-4 is little.",
-            min=0.0),
+            min=0.0, show_default="0"),
 ]  # fmt: skip
 AlphaH = Annotated[
     float | None,

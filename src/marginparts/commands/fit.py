@@ -62,7 +62,7 @@ def fit(
     prior: options.Prior = None,
     strength: options.Strength = None,
     exclusivity: options.Exclusivity = 0.0,
-    alpha_w: options.AlphaW = 0.0,
+    alpha_w: options.AlphaW = None,
     alpha_h: options.AlphaH = None,
     l1_ratio: options.L1Ratio = 0.0,
     fixed: options.Fixed = None,
@@ -103,14 +103,14 @@ def fit(
             "strength": 1.0 if strength is None else strength, "exclusivity": exclusivity,
             "missing": missing, "seeds": seeds, "embeddings": embeddings, "embed": embed,
             "fixed": fixed, "consensus": consensus, "feature_weight": feature_weight,
-            "alpha_W": alpha_w, "alpha_H": "same" if alpha_h is None else alpha_h,
+            "alpha_W": alpha_w or 0.0, "alpha_H": "same" if alpha_h is None else alpha_h,
             "l1_ratio": l1_ratio, **_tried(components, lam, cost, class_weight),
         }  # fmt: skip
         # what costs nothing to find out comes before the question where the model goes
         _check(class_weight, scoring, backend, encoding, label_sep)
         if strength is not None and prior is None:
             console.refuse("--strength is that of a prior; give its model with --prior, or none.")
-        if l1_ratio and not (alpha_w or alpha_h):
+        if l1_ratio and alpha_w is None and alpha_h is None:
             console.refuse(
                 "--l1-ratio shares out the charges for large entries; give them with --alpha-W."
             )
