@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Callback, Data, Progress
@@ -35,7 +36,6 @@ from marginparts.solve.start import thread_pools
 from marginparts.svm.head import Head, Heads
 from marginparts.teaching import (
     Lesson,
-    Views,
     hints_of,
     joint_views,
     lessons_of,
@@ -76,7 +76,11 @@ class Classroom:
     X : (m, d) array or CSR array
     weights : (d,) array or None
         Of the columns.
-    views : Views
+    inputs : (m, d) CSR array
+        The rows as SVMs on the inputs see them (`Views`); the other views are large, and only the
+        teachers need them.
+    sparse : bool
+        Whether the rows have few entries, as texts do.
     folds : list of Fold
         Over the m rows.
     lesson : Lesson
@@ -92,7 +96,8 @@ class Classroom:
     rows: NDArray[np.intp]
     X: Data
     weights: Array | None
-    views: Views
+    inputs: sp.csr_array
+    sparse: bool
     folds: list[Fold]
     lesson: Lesson
     without: list[Lesson]
@@ -133,7 +138,9 @@ class Classroom:
                 hints = hints_of(few, views, weights, seeds, labels.classes, seed)
             lesson, without = lessons_of(views, known, hidden, hints)
         in_memory = not isinstance(X, OutOfCore)
-        return cls(rows, few, weights, views, folds, lesson, without, signs, in_memory)
+        return cls(
+            rows, few, weights, views.inputs, views.sparse, folds, lesson, without, signs, in_memory
+        )
 
     def blocks(self, recipe: Recipe) -> list[Any]:
         """Return the columns without and with signs."""
@@ -142,7 +149,7 @@ class Classroom:
     @property
     def default(self) -> Setting:
         """What is taken for these rows where nothing is said."""
-        return TAUGHT_DEFAULT if self.views.sparse or self.signs else _DENSE_DEFAULT
+        return TAUGHT_DEFAULT if self.sparse or self.signs else _DENSE_DEFAULT
 
     @property
     def trust(self) -> float:
@@ -166,7 +173,7 @@ class Classroom:
         there end better, where there are samples enough for means, all of them in memory. Texts are
         mixtures of parts that classes share.
         """
-        if self.views.sparse or self.signs or not self.in_memory:
+        if self.sparse or self.signs or not self.in_memory:
             return None
         if len(self.rows) < _SAMPLES_A_PART * rank:
             return None
@@ -182,7 +189,7 @@ class Classroom:
         """Return the margin components of SVMs that learn from a lesson, over these rows."""
         return find_directions(
             self.blocks(recipe)[0], lesson.labels, recipe.directions, seed,
-            features=self.views.inputs, whole=whole, weights=lesson.weights,
+            features=self.inputs, whole=whole, weights=lesson.weights,
             by_mass=lesson.labels.multilabel,
         )  # fmt: skip
 

@@ -213,21 +213,24 @@ def factorize_path(
     is for one weight: it keeps the position of a single run.
     """
     with enough_memory(backend):
-        posed = _posed(X, start, S, backend, steering)
-        problem, H, V, XS = posed.problem, posed.H, posed.V, posed.XS
-        kernels, r = problem.backend, V.shape[1]
-        for lam in sorted(set(lams), reverse=True):
-            problem.lam = lam
+        problem, H, V, XS, scale, balance = _posed(X, start, S, backend, steering)
+        kernels, r, left = problem.backend, V.shape[1], sorted(set(lams))
+        del start
+        while left:
+            problem.lam = lam = left.pop()
+            state = {"V": kernels.factor(V), "H": kernels.factor(H, rows_of=problem.X)}
+            if warm_iter is not None or not left:
+                del H, V  # H is large, and a run has a copy
             run = minimize(
-                kernels.adapted(problem),
-                {"V": kernels.factor(V), "H": kernels.factor(H, rows_of=problem.X)},
+                kernels.adapted(problem), state,
                 solver=solver, max_iter=max_iter, tol=tol, callback=callback,
                 keeper=None if logbook is None else _keeper(logbook, problem, r),
             )  # fmt: skip
+            del state  # not all of it is what the run ended with
             found_V, found_H = (kernels.release(run.state[block], r) for block in ("V", "H"))
             if warm_iter is not None:
                 V, H, max_iter = found_V, found_H, warm_iter
-            yield lam, _as_result(run, found_V, found_H, posed.scale, posed.balance, XS)
+            yield lam, _as_result(run, found_V, found_H, scale, balance, XS)
 
 
 class _Posed(NamedTuple):
