@@ -18,16 +18,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
 from marginparts._types import Array, Data, Samples, Seed, Targets
-from marginparts.labels import (
-    BinaryTask,
-    ClassWeight,
-    Labels,
-    check_class_weight,
-    encode_labels,
-    task_weights,
-)
+from marginparts.labels import BinaryTask, Labels, encode_labels
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import row_lengths
+from marginparts.svm.class_weights import ClassWeight, check_class_weight, task_weights
 from marginparts.svm.duals import SOURCES, DualSource, Questions, duals_of
 from marginparts.svm.head import counts_of
 from marginparts.svm.pseudo_labels import pseudo_labels

@@ -17,13 +17,14 @@ import scipy.sparse as sp
 from marginparts._types import Array, Callback, Data, Result
 from marginparts.checkpoint import Logbook
 from marginparts.directions import DirectionSpec
-from marginparts.labels import ClassWeight, Labels, check_class_weight
+from marginparts.labels import Labels
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.factorize import factorize_path, parts_of
 from marginparts.solve.gaps import Gaps
 from marginparts.solve.map import gram_root, map_rows, map_rows_each, mixed_codes, projection
 from marginparts.solve.run_spec import RunSpec, Scales
 from marginparts.solve.semi import semi_codes, semi_parts, semi_path
+from marginparts.svm.class_weights import ClassWeight, check_class_weight
 from marginparts.validation import check_cost, check_count, check_option
 
 #: What a sample's codes can be: Z (eq. 5), H, the projection onto the parts, or two blocks of

@@ -8,8 +8,9 @@ from sklearn import metrics
 from sklearn.svm import LinearSVC
 
 from marginparts import NMFAlphaClassifier, NMFAlphaCV, TransductiveSVM
-from marginparts.labels import encode_labels, task_weights
+from marginparts.labels import encode_labels
 from marginparts.scores import quality
+from marginparts.svm.class_weights import task_weights
 from marginparts.svm.head import fit_head
 from marginparts.svm.newton import SquaredHinge
 from marginparts.svm.thresholds import choose_thresholds

@@ -15,13 +15,14 @@ import numpy as np
 from marginparts import selection
 from marginparts._types import Array, Callback, Data
 from marginparts.backends import Backend
-from marginparts.labels import ClassWeight, Labels
+from marginparts.labels import Labels
 from marginparts.recipe import Recipe, RunSpec
 from marginparts.rivals.contest import NAIVE_BAYES, RIVALS, best_setting, hidden_values, scores_of
 from marginparts.selection import C_GRID, DEFAULT, Choice, Setting
 from marginparts.selection.folds import Fold, enough_labels, folds_of
 from marginparts.solve.factorize import factorize
 from marginparts.solve.start import start_from
+from marginparts.svm.class_weights import ClassWeight
 
 #: Costs tried for the SVM on the inputs: with many columns and few labels large ones can win.
 _RAW_COSTS = tuple(dict.fromkeys((*C_GRID, 50.0)))

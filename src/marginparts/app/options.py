@@ -9,7 +9,7 @@ from marginparts.app.encoders import check_encoder
 from marginparts.app.preparation import PreparationError, check_weighting, stop_words_from
 from marginparts.app.readers import SampleSource
 from marginparts.checkpoint import Checkpoint
-from marginparts.labels import ClassWeight
+from marginparts.svm.class_weights import ClassWeight
 
 
 class Options(NamedTuple):

@@ -25,10 +25,11 @@ from sklearn.utils.validation import (
 
 from marginparts._types import Array, Data, Samples, Stop
 from marginparts.checkpoint import Logbook, logbook_of
-from marginparts.labels import ClassWeight, Labels, check_class_weight, encode_labels
+from marginparts.labels import Labels, encode_labels
 from marginparts.rows.base import Elsewhere, OutOfCore, at_hand
 from marginparts.rows.dask import as_dask_rows
 from marginparts.solve.run_spec import RunSpec
+from marginparts.svm.class_weights import ClassWeight, check_class_weight
 from marginparts.validation import (
     DTYPES,
     canonical,

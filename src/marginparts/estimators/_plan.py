@@ -22,7 +22,7 @@ from marginparts.estimators._inputs import (
 )
 from marginparts.estimators._repeats import Copies, copies
 from marginparts.estimators.nmf_alpha import NMFAlpha
-from marginparts.labels import Labels, check_class_weight
+from marginparts.labels import Labels
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
 from marginparts.rows.base import Elsewhere
 from marginparts.scores import check_scoring
@@ -40,6 +40,7 @@ from marginparts.selection import (
 )
 from marginparts.solve.run_spec import check_parts
 from marginparts.solve.start import check_init
+from marginparts.svm.class_weights import check_class_weight
 from marginparts.validation import (
     check_count,
     check_nonnegative,

@@ -18,9 +18,9 @@ from marginparts.directions import DualSource
 from marginparts.estimators._base import CarriesParts, PartsClassifier
 from marginparts.estimators._fitting import Fitted, fit_classifier, is_calibrated
 from marginparts.estimators._notebook import ShowsParts
-from marginparts.labels import ClassWeight
 from marginparts.rows.dask import mapped_lazily
 from marginparts.selection import Setting
+from marginparts.svm.class_weights import ClassWeight
 from marginparts.validation import is_dask
 
 #: The method of the paper, and nothing else; what it tunes is left to cross-validation.

@@ -15,8 +15,8 @@ from marginparts.checkpoint import Checkpoint
 from marginparts.directions import DualSource
 from marginparts.estimators._fitting import fit_classifier
 from marginparts.estimators.classifier import NMFAlphaClassifier
-from marginparts.labels import ClassWeight
 from marginparts.selection import Setting, standard_error
+from marginparts.svm.class_weights import ClassWeight
 
 
 class NMFAlphaCV(NMFAlphaClassifier):

@@ -35,12 +35,13 @@ from marginparts.estimators._inputs import (
 from marginparts.estimators._joint import check_joint, joint_fit
 from marginparts.estimators._margins import MarginTransformer
 from marginparts.estimators._repeats import together
-from marginparts.labels import ClassWeight, Labels
+from marginparts.labels import Labels
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.gaps import Gaps, found_gaps
 from marginparts.solve.run_spec import check_parts
 from marginparts.solve.start import check_init
+from marginparts.svm.class_weights import ClassWeight
 from marginparts.validation import check_nonnegative, check_rank, check_weights
 
 

@@ -34,12 +34,13 @@ from marginparts.estimators._inputs import (
     warn_of_the_limit,
 )
 from marginparts.estimators._repeats import together
-from marginparts.labels import ClassWeight, Labels
+from marginparts.labels import Labels
 from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.recipe import MapSpec, Recipe, RunSpec
 from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import gram_root, share_in_span
 from marginparts.solve.semi import check_semi_init, rows_times, semi_codes, semi_parts
+from marginparts.svm.class_weights import ClassWeight
 from marginparts.validation import check_nonnegative, check_rank, check_signed
 
 

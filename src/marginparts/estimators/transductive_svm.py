@@ -12,7 +12,7 @@ from marginparts._types import Array, Samples, Seed, Targets
 from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.estimators._inputs import Counted, validated
 from marginparts.estimators._repeats import together
-from marginparts.labels import ClassWeight, check_class_weight
+from marginparts.svm.class_weights import ClassWeight, check_class_weight
 from marginparts.svm.transductive import transductive_weights
 from marginparts.validation import (
     check_cost,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array, Callback, Data, Progress
 from marginparts.directions import Directions, Whole, find_directions, total_mass
-from marginparts.labels import UNKNOWN, ClassWeight, Labels
+from marginparts.labels import UNKNOWN, Labels
 from marginparts.recipe import Recipe, blocks_of
 from marginparts.rows.base import OutOfCore
 from marginparts.seeds import Seeds
@@ -33,6 +33,7 @@ from marginparts.selection._choice import (
 from marginparts.selection._choice import honest_scores as honest_scores_of
 from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
 from marginparts.solve.start import thread_pools
+from marginparts.svm.class_weights import ClassWeight
 from marginparts.svm.head import Head, Heads
 from marginparts.teaching import (
     Lesson,

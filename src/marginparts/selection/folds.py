@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marginparts._types import Array, Data
-from marginparts.labels import ClassWeight, Labels
+from marginparts.labels import Labels
 from marginparts.scores import quality
+from marginparts.svm.class_weights import ClassWeight
 from marginparts.svm.head import fit_head
 
 #: With more labels than this, three folds are enough; with more rows times classes they must be.

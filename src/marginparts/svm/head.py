@@ -18,7 +18,8 @@ from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
 from marginparts.backends.base import inverse_or_zero, safe_ratio
-from marginparts.labels import BinaryTask, ClassWeight, Labels, task_weights
+from marginparts.labels import BinaryTask, Labels
+from marginparts.svm.class_weights import ClassWeight, task_weights
 from marginparts.svm.newton import SquaredHinge, gram_of
 
 Vector = NDArray[np.float64]

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from marginparts._types import Array
-from marginparts.labels import UNKNOWN, ClassWeight, Labels, task_weights
+from marginparts.labels import UNKNOWN, Labels
+from marginparts.svm.class_weights import ClassWeight, task_weights
 from marginparts.svm.duals import DualProblem, solve_duals
 from marginparts.svm.transductive import transductive_weights
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from marginparts._types import Data
-from marginparts.labels import BinaryTask, ClassWeight, Labels, task_weights
+from marginparts.labels import BinaryTask, Labels
+from marginparts.svm.class_weights import ClassWeight, task_weights
 from marginparts.svm.duals import DualProblem, solve_duals
 
 #: The unlabeled samples' cost starts at this share of its final value, and grows by this factor.
