@@ -1,68 +1,97 @@
 """MNIST, 4 against 9, with RBF landmarks: accuracy with 2, 10 and 100 % of the labels.
 
-python benchmarks/landmarks.py [--sharpness 6] [--landmarks 500] [--parts 64] [--validate]
-python benchmarks/landmarks.py --svm
+    MARGINPARTS_DATA=path/to/data python benchmarks/landmarks.py [--draws 3] [--shares 0.02,0.1,1]
+    python benchmarks/landmarks.py --pixels
+    python benchmarks/landmarks.py --svm
+    python benchmarks/landmarks.py --validate [--sharpness 6] [--landmarks 2000] [--parts auto]
 
-One draw of the labels. With --svm it is scikit-learn's RBF SVM on the labeled images, whose C and
-gamma are chosen by three folds of (at most 1,200 of) them. With --validate a quarter of the
-training rows is the test, and the test rows are not looked at: that is how the options are to be
-chosen.
+Rows of pixels and of landmarks have length 1. With --pixels it is the classifier without landmarks,
+with --svm scikit-learn's RBF SVM on the labeled images, whose C and gamma are chosen by three folds
+of (at most 1,200 of) them: the same draws of the labels. With --validate a quarter of the training
+rows is the test, another one for each draw, and the test rows are not looked at: that is how the
+options are to be chosen.
 """
 
-import argparse
+from __future__ import annotations
+
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import normalize
+from sklearn.preprocessing import Normalizer, normalize
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
+from common import parser
 from marginparts import Landmarks, NMFAlphaClassifier
 from marginparts.datasets import load_paper_data
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sharpness", type=float, default=6.0)
-    parser.add_argument("--landmarks", type=int, default=500)
-    parser.add_argument("--parts", type=int, default=64)
-    parser.add_argument("--shares", default="0.02,0.1,1")
-    parser.add_argument("--validate", action="store_true")
-    parser.add_argument("--svm", action="store_true")
-    args = parser.parse_args()
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--sharpness", type=float, default=6.0)
+    options.add_argument("--landmarks", type=int, default=2000)
+    options.add_argument("--parts", default="auto", help="a number, or auto")
+    options.add_argument("--shares", default="0.02,0.1,1")
+    options.add_argument("--draws", type=int, default=1)
+    options.add_argument("--validate", action="store_true")
+    kind = options.add_mutually_exclusive_group()
+    kind.add_argument("--pixels", action="store_true")
+    kind.add_argument("--svm", action="store_true")
+    given = options.parse_args()
+    if given.quick:
+        given.landmarks, given.shares = 50, "0.02"
+    for share in map(float, given.shares.split(",")):
+        scores = []
+        for draw in range(given.draws):
+            began = time.perf_counter()
+            scores.append(score(given, share, draw))
+            took = time.perf_counter() - began
+            print(f"  draw {draw}, {100 * share:g} %: {scores[-1]:.2f} ({took:.0f} s)", flush=True)
+        where = "rows held out of training" if given.validate else "test rows"
+        print(f"{named(given)}, {100 * share:g} %: {np.mean(scores):.2f} ({where})", flush=True)
+
+
+def named(given: Any) -> str:
+    """Say what is tried."""
+    if given.svm:
+        return "RBF SVM"
+    what = f"{given.landmarks} landmarks, sharpness {given.sharpness:g}"
+    return f"{'pixels' if given.pixels else what}, {given.parts} parts"
+
+
+def score(given: Any, share: float, draw: int) -> float:
+    """Fit to one draw of the labels, and return the accuracy."""
+    X, y, X_test, y_test = rows(given.validate, draw)
+    known = np.random.default_rng(draw).permutation(len(y))[: int(share * len(y))]
+    if given.svm:
+        grid = {"C": [1, 10, 100], "gamma": [0.3, 1, 3]}
+        few = known[:1200]
+        best = GridSearchCV(SVC(), grid, cv=3).fit(X[few], y[few]).best_params_
+        return 100 * SVC(**best).fit(X[known], y[known]).score(X_test, y_test)
+    partly = np.full(len(y), -1)
+    partly[known] = y[known]
+    parts = given.parts if given.parts == "auto" else int(given.parts)
+    near = Landmarks(n_landmarks=given.landmarks, sharpness=given.sharpness, random_state=draw)
+    steps = [] if given.pixels else [near, Normalizer()]
+    model = make_pipeline(*steps, NMFAlphaClassifier(parts, rehearse=False, random_state=draw))
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return 100 * model.fit(X, partly).score(X_test, y_test)
+
+
+def rows(validate: bool, draw: int) -> tuple[Any, Any, Any, Any]:
+    """Return training rows with their labels, and those that are predicted."""
     data = load_paper_data("mnist")
-    X, y, X_test, y_test = data.X_train, data.y_train, data.X_test, data.y_test
-    X, X_test = (normalize(np.asarray(each, dtype=np.float32)) for each in (X, X_test))
-    if args.validate:
-        order = np.random.default_rng(1).permutation(len(y))
-        held, rest = np.split(order, [len(y) // 4])
-        X_test, y_test, X, y = X[held], y[held], X[rest], y[rest]
-    for share in map(float, args.shares.split(",")):
-        known = np.random.default_rng(0).permutation(len(y))[: int(share * len(y))]
-        if args.svm:
-            grid = {"C": [1, 10, 100], "gamma": [0.3, 1, 3]}
-            few = known[:1200]
-            best = GridSearchCV(SVC(), grid, cv=3).fit(X[few], y[few]).best_params_
-            score = 100 * SVC(**best).fit(X[known], y[known]).score(X_test, y_test)
-            print(f"RBF SVM, {100 * share:g} %: {score:.2f} ({best})", flush=True)
-            continue
-        partly = np.full(len(y), -1)
-        partly[known] = y[known]
-        model = make_pipeline(
-            Landmarks(n_landmarks=args.landmarks, sharpness=args.sharpness, random_state=0),
-            NMFAlphaClassifier(args.parts, rehearse=False, random_state=0),
-        )
-        began = time.perf_counter()
-        with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            score = 100 * model.fit(X, partly).score(X_test, y_test)
-        how = f"{args.landmarks} landmarks, sharpness {args.sharpness:g}, {args.parts} parts"
-        where = "held out of training" if args.validate else "test"
-        took = time.perf_counter() - began
-        print(f"{how}, {100 * share:g} %: {score:.2f} ({where}, {took:.0f} s)", flush=True)
+    X, X_test = (normalize(np.asarray(X, np.float32)) for X in (data.X_train, data.X_test))
+    if not validate:
+        return X, data.y_train, X_test, data.y_test
+    order = np.random.default_rng(100 + draw).permutation(len(X))
+    held, rest = np.split(order, [len(X) // 4])
+    return X[rest], data.y_train[rest], X[held], data.y_train[held]
 
 
 if __name__ == "__main__":
