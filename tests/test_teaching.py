@@ -13,7 +13,7 @@ from marginparts.labels import Labels, encode_labels
 from marginparts.scores import quality
 from marginparts.solve.map import projection
 from marginparts.teaching import lessons_of, lessons_of_several, views_of
-from marginparts.teaching.lesson import TAUGHT_WEIGHT, all_values, confident
+from marginparts.teaching.lesson import TAUGHT_WEIGHT, all_values, confident, weighed
 from marginparts.teaching.several import Answers, Opinion, best_cut, with_shares
 from marginparts.teaching.transduction import (
     Balance,
@@ -244,6 +244,47 @@ def test_known_labels_are_kept_and_count_most(texts):
     assert np.all(without.weights[hidden[0]] <= TAUGHT_WEIGHT)
     assert sum(lesson.teachers.values()) == pytest.approx(1)
     assert np.mean(lesson.labels.codes == y) > 0.7
+
+
+def test_with_few_labels_teachers_of_images_learn_from_each_other():
+    digits = load_digits()
+    rows = digits.data / np.linalg.norm(digits.data, axis=1, keepdims=True)
+    views = views_of(rows, None, 0)
+    hits = {True: [], False: []}
+    for draw in range(4):
+        labels = encode_labels(_few(digits.target, 2, seed=draw))
+        unknown = ~labels.labeled
+        lesson, _ = lessons_of(views, labels, [])
+        nothing = {name: [] for name in lesson.teachers}
+        Q, _, _ = weighed(all_values(views, labels), nothing, sparse=False)
+        for learned, said in ((True, lesson.labels.codes), (False, Q.argmax(axis=1))):
+            hits[learned].append(np.mean(said[unknown] == digits.target[unknown]))
+        np.testing.assert_array_equal(lesson.labels.codes[~unknown], labels.codes[~unknown])
+    assert np.mean(hits[True]) > np.mean(hits[False]) + 0.005
+
+
+def test_vectors_beside_words_help_if_they_tell_and_cost_little_if_not(texts):
+    rng = np.random.default_rng(0)
+    some = rng.permutation(len(texts[1]))[:250]
+    rows, y = l2_log(texts[0][some]), texts[1][some]
+    words = views_of(rows, usual_weights(rows), 0)
+    noise = rng.standard_normal((len(y), 20))
+    telling = noise + 4 * rng.standard_normal((4, 20))[y]
+
+    def accuracy(vectors, draw):
+        views = words if vectors is None else joint_views(words, views_of(vectors, None, 0), 0)
+        labels = encode_labels(_few(y, 3, seed=draw))
+        hidden = [np.flatnonzero(labels.labeled)[k::3] for k in range(3)]
+        lesson, _ = lessons_of(views, labels, hidden)
+        assert sum(lesson.teachers.values()) == pytest.approx(1)
+        return np.mean(lesson.labels.codes == y)
+
+    alone, misled, helped = (
+        np.mean([accuracy(vectors, draw) for draw in range(2)])
+        for vectors in (None, noise, telling)
+    )
+    assert helped > alone + 0.02
+    assert misled > alone - 0.05
 
 
 def test_hidden_labels_have_no_part_in_what_is_said_without_them(texts):

@@ -20,7 +20,7 @@ from marginparts._types import Array
 from marginparts.labels import UNKNOWN, Labels
 from marginparts.solve.start import thread_pools
 from marginparts.teaching.seeded import Hints, seeded_values
-from marginparts.teaching.values import all_values
+from marginparts.teaching.values import BOTH, all_values, panels_of
 from marginparts.teaching.views import Views
 
 #: What a row counts whose label a teacher gave and is sure of, beside 1 for a known label.
@@ -35,6 +35,10 @@ _HEAD_START, _FAVORITE = 0.02, {True: "least squares", False: "spectral"}
 
 #: The least and the largest mean confidence of a teacher.
 _CONFIDENCE = (0.3, 0.97)
+
+#: With fewer labels a class than this, teachers of dense rows learn a second time, from the answers
+#: of which they were surest: this share of the unlabeled rows of each class.
+_FEW, _SURE = 8, 0.5
 
 
 class Lesson(NamedTuple):
@@ -91,21 +95,26 @@ def lessons_of(
     alone = hints is None or np.isin(np.arange(len(labels.classes)), labels.codes).all()
     # their small products are slower on several threads each than side by side
     with thread_pools().limit(limits=1, user_api="blas"):
-        whole, *said = Parallel(n_jobs=-1, backend="threading")(
+        side_by_side = Parallel(n_jobs=-1, backend="threading")
+        whole, *said = side_by_side(
             delayed(_answers)(views, each, hints, alone=alone) for each in known
         )
-    hits = {
-        name: [
-            values[name][rows].argmax(axis=1) == labels.codes[rows]
-            for values, rows in zip(said, hidden, strict=True)
-        ]
-        for name in whole
-    }
-    without = []
-    for k, (values, rows) in enumerate(zip(said, hidden, strict=True)):
-        others = {name: [*own[:k], *own[k + 1 :]] for name, own in hits.items()}
-        without.append(_combined(values, labels.hide(rows), others, sparse=views.sparse))
-    lesson = _combined(whole, labels, hits, sparse=views.sparse)
+        hits = {
+            name: [
+                values[name][rows].argmax(axis=1) == labels.codes[rows]
+                for values, rows in zip(said, hidden, strict=True)
+            ]
+            for name in whole
+        }
+        others = (
+            {name: [*own[:k], *own[k + 1 :]] for name, own in hits.items()}
+            for k in range(len(hidden))
+        )
+        again = hints is None and not views.sparse and _few(labels)
+        lesson, *without = side_by_side(
+            delayed(_combined)(views, *each, again=again)
+            for each in zip([whole, *said], known, [hits, *others], strict=True)
+        )
     if hints is not None:  # every class has a row that is not empty
         codes, full = lesson.labels.codes, np.diff(views.inputs.indptr) > 0
         lost = (labels.codes == UNKNOWN) & ~np.isin(hints.kept, [UNKNOWN, *codes[full]])
@@ -119,16 +128,61 @@ def _answers(views: Views, labels: Labels, hints: Hints | None, *, alone: bool) 
     return said if hints is None else {**said, **seeded_values(views, labels, hints)}
 
 
+def _few(labels: Labels) -> bool:
+    """Whether there are so few labels that teachers have much to learn from each other."""
+    return bool(labels.labeled.sum() < _FEW * len(labels.classes))
+
+
 def _combined(
-    said: dict[str, Array], labels: Labels, hits: dict[str, list[Array]], *, sparse: bool
-) -> Lesson:
-    """Weigh the teachers by their hits on hidden labels, and let them fill in unknown labels."""
-    Q, teachers, accuracies = weighed(said, hits, sparse=sparse)
+    views: Views, said: dict[str, Array], labels: Labels, hits: dict[str, list[Array]], *,
+    again: bool,
+) -> Lesson:  # fmt: skip
+    """Weigh the teachers by their hits on hidden labels, and let them fill in unknown labels.
+
+    When they are asked ``again``, they have learned from what they were surest of together.
+    """
+    Q, teachers, accuracies = _agreed(said, hits, sparse=views.sparse)
+    if again:
+        said = all_values(views, replace(labels, codes=_with_surest(Q, labels.codes)))
+        Q, teachers, accuracies = _agreed(said, hits, sparse=views.sparse)
     unknown = labels.codes == UNKNOWN
     codes = np.where(unknown, Q.argmax(axis=1), labels.codes)
     weights = np.where(unknown, TAUGHT_WEIGHT * Q.max(axis=1) ** 2, 1.0)
     taught = replace(labels, codes=codes.astype(np.int64))
     return Lesson(taught, weights, teachers, accuracies)
+
+
+def _with_surest(Q: Array, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the known codes (n,) with the surest answers Q (n, c) of each class."""
+    found, answers, sure = codes.copy(), Q.argmax(axis=1), Q.max(axis=1)
+    for k in range(Q.shape[1]):
+        own = np.flatnonzero((codes == UNKNOWN) & (answers == k))
+        found[own[np.argsort(-sure[own], kind="stable")[: int(np.ceil(_SURE * len(own)))]]] = k
+    return found
+
+
+def _agreed(
+    said: dict[str, Array], hits: dict[str, list[Array]], *, sparse: bool
+) -> tuple[Array, dict[str, float], dict[str, float]]:
+    """Return what `weighed` does; where something stands beside words, of two panels.
+
+    One sees words alone, the other both, and each has half a say: what they know is not the same,
+    and hidden labels can tell apart the members of a panel better than the panels.
+    """
+    panels = panels_of(said)
+    found = [
+        weighed(
+            {name: said[name] for name in own}, {name: hits[name] for name in own}, sparse=sparse
+        )
+        for own in panels
+    ]
+    if len(found) == 1:
+        return found[0]
+    Q = softmax(np.mean([np.log(each + 1e-4) for each, _, _ in found], axis=0), axis=1)
+    teachers = {
+        name: sum(shares.get(name, 0.0) for _, shares, _ in found) / len(found) for name in said
+    }
+    return Q, teachers, {name: merit for _, _, merits in found for name, merit in merits.items()}
 
 
 def weighed(
@@ -139,11 +193,11 @@ def weighed(
     ``said`` has values (n, c) of each, and ``hits`` where each was right, fold by fold; the first
     that is returned are probabilities (n, c).
     """
-    right = {name: np.concatenate([np.empty(0, bool), *own]) for name, own in hits.items()}
+    right = {name: np.concatenate([np.empty(0, bool), *hits[name]]) for name in said}
     # one right and one wrong answer more: few labels are no proof
     accuracies = {name: (own.sum() + 1) / (len(own) + 2) for name, own in right.items()}
-    start = {_FAVORITE[sparse]: _HEAD_START}
-    merits = np.array([accuracies[name] + start.get(name, 0.0) for name in said])
+    ahead = {name for name in said if name.removesuffix(BOTH) == _FAVORITE[sparse]}
+    merits = np.array([accuracies[name] + _HEAD_START * (name in ahead) for name in said])
     best = min(merits.max(), _CONFIDENCE[1])
     count = len(next(iter(right.values()))) + 4
     error = np.sqrt(max(best * (1 - best), 0.02) / count)

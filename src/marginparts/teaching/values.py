@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -81,8 +81,8 @@ _TEACHERS: dict[str, Teacher] = {
     "weighted Bayes": _weighted_bayes,
 }  # fmt: skip
 
-#: Those who see words and nothing else.
-_OF_WORDS = {"naive Bayes", "weighted Bayes"}
+#: Those who see words and nothing else, and the ending of the names of those who see both.
+_OF_WORDS, BOTH = {"naive Bayes", "weighted Bayes"}, ", both"
 
 
 def teachers_for(views: Views) -> list[str]:
@@ -108,7 +108,7 @@ def all_values(
         said = all_values(views._replace(alone=None), labels, both)
         return {
             **all_values(views.alone, labels),
-            **{f"{name}, both": values for name, values in said.items()},
+            **{name + BOTH: values for name, values in said.items()},
         }
     known = labels.codes != UNKNOWN
     present = np.unique(labels.codes[known])
@@ -121,3 +121,16 @@ def all_values(
         values[:, present] = own - own.max(axis=1, keepdims=True)
         said[name] = values
     return said
+
+
+def panels_of(names: Iterable[str]) -> list[list[str]]:
+    """Return the names of teachers who see words alone, and of those who speak for both views.
+
+    Those who can see nothing but words speak for both as well. Where nothing stands beside words
+    there is one panel.
+    """
+    names = list(names)
+    alone = [name for name in names if not name.endswith(BOTH)]
+    if len(alone) == len(names):
+        return [names]
+    return [alone, [name for name in names if name.endswith(BOTH) or name in _OF_WORDS]]
