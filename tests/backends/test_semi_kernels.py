@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import make_blobs
 
-from marginparts.backends import Backend, get_backend
-from marginparts.backends.semi import batches
+from marginparts import SemiNMFAlpha
+from marginparts.backends import get_backend
+from marginparts.backends.reference import ReferenceBackend
+from marginparts.backends.semi import batches, semi_kernels_of
 
-REFERENCE = get_backend("reference").semi()
+REFERENCE = semi_kernels_of(get_backend("reference"))
 
 
 def make_case(n, d, r, dtype=np.float64):
@@ -52,10 +55,19 @@ def test_batches_cover_all_rows():
     assert all(each.start % 4 == 0 for each in slices)
 
 
-def test_a_backend_without_them_says_so():
-    class Plain(Backend):
+def test_a_backend_of_two_methods_has_them_too():
+    class Plain(ReferenceBackend):
         name = "plain"
-        ratio_matmul = divergence = None
 
-    with pytest.raises(ValueError, match=r"backend='plain' has nothing for data of either sign"):
-        Plain().semi()
+    X, y = make_blobs(60, 5, centers=2, random_state=0)
+    models = [
+        SemiNMFAlpha(3, max_iter=5, backend=backend, random_state=0).fit(X, y)
+        for backend in (Plain(), "reference")
+    ]
+    assert_array_equal(*(model.components_ for model in models))
+
+
+def test_samples_are_worked_on_few_at_a_time_if_they_are_wide():
+    wide, narrow = (np.broadcast_to(np.float32(1), (90_000, d)) for d in (1 << 23, 100))
+    assert REFERENCE.rows_at_once(wide, 2) == 1
+    assert REFERENCE.rows_at_once(narrow, 200) == (1 << 23) // 200

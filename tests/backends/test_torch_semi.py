@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from marginparts import Checkpoint, NMFAlphaClassifier, SemiNMFAlpha, load, save
 from marginparts.backends import get_backend
 from marginparts.backends.semi import SemiKernels
-from marginparts.solve.semi import semi_kernels
+from marginparts.solve.semi import semi_codes, semi_kernels
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("triton", reason="triton is not installed")
@@ -131,12 +131,15 @@ def test_a_classifier_of_words_and_vectors(backend, tmp_path):
 
 
 @pytest.mark.skipif(HAS_GPU, reason="there is a GPU")
-def test_a_model_of_a_gpu_predicts_where_there_is_none(backend, tmp_path):
+@pytest.mark.parametrize("embedded", ["all", 3])
+def test_a_model_of_a_gpu_predicts_where_there_is_none(backend, tmp_path, embedded):
     X, y = make_data()
+    if embedded != "all":  # words beside vectors
+        X[:, :-embedded] = np.abs(X[:, :-embedded])
     options = {"max_iter": 5, "rehearse": False, "random_state": 0}
-    model = NMFAlphaClassifier(3, embedded="all", backend="numba", **options).fit(X, y)
+    model = NMFAlphaClassifier(3, embedded=embedded, backend="numba", **options).fit(X, y)
     expected = model.decision_function(X)
-    for each in (model, model.parts_):
+    for each in filter(None, (model, model.parts_, model.embedding_parts_)):
         each.set_params(backend="torch")
     save(model, tmp_path / "model")
     for there in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
@@ -159,11 +162,16 @@ def test_a_card_that_is_too_small_is_none(backend, monkeypatch):
     small = torch_gpu.TorchBackend(backend.device.type, memory=1000)
     assert not small.semi().holds(X, 3)
     assert backend.semi().holds(X, 3)
-    monkeypatch.setattr(
-        "marginparts.solve.semi.get_backend",
-        lambda name, work=0: small if name == "auto" else get_backend(name, work),
-    )
+    for name in ("get_backend", "backend_at_hand"):
+        monkeypatch.setattr(
+            f"marginparts.solve.semi.{name}",
+            lambda name, work=0: small if name == "auto" else get_backend(name, work),
+        )
     assert semi_kernels(X, 3, "auto").name == "numba"
+    # nor are codes of new samples sent to it
+    V = np.random.default_rng(0).normal(size=(X.shape[1], 3)).astype(X.dtype)
+    monkeypatch.setattr(small.semi().__class__, "codes", None)
+    assert_array_equal(semi_codes(X, V, 5, "auto"), semi_codes(X, V, 5, "numba"))
 
 
 @pytest.mark.gpu

@@ -30,6 +30,7 @@ __all__ = [
     "Known",
     "Plus",
     "Shared",
+    "backend_at_hand",
     "enough_memory",
     "get_backend",
     "has_gpu",
@@ -78,14 +79,30 @@ def get_backend(name: str | Backend = "auto", work: int = 0) -> Backend:
     )
 
 
+def backend_at_hand(name: str | Backend, work: int) -> Backend:
+    """Return a backend for the codes of new samples: that of the CPU where there is no GPU.
+
+    A model that was fitted on a GPU may be used on a machine without one.
+    """
+    if name in ("torch", "torch-half") and not has_gpu():
+        logger.info("there is no GPU here, and codes are found on the CPU")
+        name = "numba"
+    return get_backend(name, work)
+
+
 def work_of(X: Data, r: int) -> int:
     """Return the multiplications of one pass over the data."""
     return int(X.size if isinstance(X, np.ndarray) else X.nnz) * r
 
 
 @contextmanager
-def enough_memory(backend: str | Backend) -> Iterator[None]:
-    """Say in a sentence that memory did not suffice; on a GPU that is an error of torch's own."""
+def enough_memory(
+    backend: str | Backend, instead: str = "rows on the disk (marginparts.open_rows)"
+) -> Iterator[None]:
+    """Say in a sentence that memory did not suffice; on a GPU that is an error of torch's own.
+
+    ``instead`` is what else can hold such data.
+    """
     try:
         yield
     except Exception as error:
@@ -94,7 +111,7 @@ def enough_memory(backend: str | Backend) -> Iterator[None]:
         raise MemoryError(
             f"The memory of backend={getattr(backend, 'name', backend)!r} is full; end what else "
             "uses it and go on with the same call where there is a checkpoint, or take fewer "
-            "parts, float32, or rows on the disk (marginparts.open_rows)."
+            f"parts, float32, or {instead}."
         ) from error
 
 

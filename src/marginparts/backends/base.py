@@ -290,11 +290,9 @@ class Backend(ABC):
         """Return the backend for data of this size: one that streams it, where it is too large."""
         return self
 
-    def semi(self) -> SemiKernels:
-        """Return the kernels for data of either sign, or refuse it."""
-        raise ValueError(
-            f"backend={self.name!r} has nothing for data of either sign; use 'numba' or 'torch'."
-        )
+    def semi(self) -> SemiKernels | None:
+        """Return fast kernels for data of either sign, or None for those in NumPy."""
+        return None
 
     def adapted(self, problem: NMFAlphaProblem) -> Any:
         """Return a problem as this backend wants it run: with updates recorded or repeated, say."""

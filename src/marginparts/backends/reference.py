@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from marginparts._types import Array, Matrix
 from marginparts.backends.base import Backend, column_sums, least_entry, tiny
-from marginparts.backends.semi import SemiKernels
 
 
 class ReferenceBackend(Backend):
@@ -37,10 +36,6 @@ class ReferenceBackend(Backend):
         x, fitted = (v[seen].astype(np.float64) for v in (x, fitted))
         total = column_sums(A) @ column_sums(B)  # the sum of all a.b without forming A @ B.T
         return float(np.sum(x * np.log(x / fitted) - x) + total)
-
-    def semi(self) -> SemiKernels:
-        """Return the kernels for data of either sign."""
-        return SemiKernels()
 
 
 def _nonzeros(X: Matrix) -> tuple[Array, Array, Array]:

@@ -12,18 +12,23 @@ from typing import Any
 import numpy as np
 
 from marginparts._types import Array, Data, Step
-from marginparts.backends.base import gauged, moved_ahead, safe_ratio
+from marginparts.backends.base import Backend, gauged, moved_ahead, safe_ratio
 
 #: Entries of H that are worked on at a time: they stay in the cache.
 _AT_ONCE = 1 << 16
 
-#: Entries of H that new samples have at a time.
+#: Entries that new samples, or their codes, have at a time.
 _CHUNK = 1 << 23
 
 #: The change of a row, beside its largest entry, that ends its sweeps.
 SETTLED = 1e-7
 
 Rows = Any  # H or X V as the kernels keep it: an array, or a tensor on a GPU
+
+
+def semi_kernels_of(backend: Backend) -> SemiKernels:
+    """Return the kernels of a backend for data of either sign, in NumPy where it has no others."""
+    return backend.semi() or SemiKernels()
 
 
 class SemiKernels:
@@ -86,9 +91,14 @@ class SemiKernels:
         """Return H (n, r) of samples after sweeps from zero, each row until it is settled."""
         n, r = X.shape[0], V.shape[1]
         H, gram = np.zeros((n, r), V.dtype), V.T @ V
-        for rows in batches(H, _CHUNK):
+        for rows in batches(H, r * self.rows_at_once(X, r)):
             H[rows] = self._settled(X[rows], V, gram, sweeps)
         return H
+
+    def rows_at_once(self, X: Data, r: int) -> int:
+        """Return how many of some new samples are worked on at a time."""
+        entries = X.size if isinstance(X, np.ndarray) else X.nnz
+        return max(1, _CHUNK // max(r, -(-entries // max(X.shape[0], 1))))
 
     def _settled(self, X: Data, V: Array, gram: Array, sweeps: int) -> Array:
         """Return the codes of some samples."""

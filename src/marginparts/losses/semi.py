@@ -19,8 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from marginparts._types import Array, Data, Matrix, Problem, State, Step
 from marginparts.backends import get_backend
-from marginparts.backends.base import moved_ahead
-from marginparts.backends.semi import SemiKernels
+from marginparts.backends.semi import SemiKernels, semi_kernels_of
 
 #: What ties V to its last value, beside the squares of the codes; more where rounding is coarser.
 _TIE, _COARSE = 1e-11, 10.0
@@ -42,7 +41,7 @@ class SemiProblem(Problem):
     X: Matrix  # (n, d)
     x_squared: float = 0.0  # |X|^2, with that of ``more``
     more: Matrix | None = None  # (2p, d), weighted
-    kernels: SemiKernels = field(default_factory=lambda: get_backend("numba").semi())
+    kernels: SemiKernels = field(default_factory=lambda: semi_kernels_of(get_backend("numba")))
     _products: tuple[Array, Any, Array] | None = field(default=None, repr=False)
 
     blocks: ClassVar[tuple[str, ...]] = ("V", "H")
@@ -105,9 +104,9 @@ class SemiProblem(Problem):
         return kept[1], kept[2]
 
     def ahead(self, block: str, now: Array, before: Array, b: float, least: float) -> Array:
-        """Return a point ahead of a factor, for extrapolation, maybe written over ``before``."""
+        """Return a point ahead of H, for extrapolation, maybe written over ``before``."""
         if block == "V":
-            return moved_ahead(now, before, b, least)
+            return now  # its best value is found exactly
         ahead: Array = self.kernels.ahead(now, before, b, least)
         return ahead
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
-from marginparts.backends import Backend, get_backend, work_of
+from marginparts.backends import Backend, backend_at_hand, work_of
 from marginparts.backends.base import column_sums, inverse_or_zero, safe_ratio
 from marginparts.losses.nmf_alpha import NMFAlphaProblem
 from marginparts.rows.base import Rows
@@ -66,7 +66,7 @@ def map_rows_each(
 ) -> list[Array]:  # fmt: skip
     """`map_rows` for increasing numbers of updates, each going on from the one before."""
     n, r = X.shape[0], V.shape[1]
-    kernels = get_backend(backend, work_of(X, r))
+    kernels = backend_at_hand(backend, work_of(X, r))
     X, scale = tame_rows(X)
     # flat: every part explains the same share; the first step sets each row's mass
     flat = inverse_or_zero(column_sums(V), V.dtype)

@@ -17,9 +17,15 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_array
 
 from marginparts._types import Array, Callback, Data, Init, Result, State
-from marginparts.backends import Backend, enough_memory, get_backend, has_gpu, work_of
+from marginparts.backends import (
+    Backend,
+    backend_at_hand,
+    enough_memory,
+    get_backend,
+    work_of,
+)
 from marginparts.backends.base import safe_ratio
-from marginparts.backends.semi import SemiKernels
+from marginparts.backends.semi import SemiKernels, semi_kernels_of
 from marginparts.checkpoint import Logbook
 from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.solve.loop import Keeper, Run, minimize
@@ -35,6 +41,9 @@ STARTS = ("auto", "random", "k-means")
 
 #: Sweeps that bring a row close to its optimum, and near it; entries of H drawn at a time.
 _TO_THE_OPTIMUM, _TO_BEGIN, _CHUNK = 10_000, 40, 1 << 23
+
+#: What holds data that memory does not.
+_INSTEAD = "vectors in a mapped file (numpy.load with mmap_mode='r')"
 
 #: What every part has in every sample at the start (Ding, Li & Jordan 2010).
 _FLAT = 0.2
@@ -107,7 +116,7 @@ def semi_path(
     if XS is not None and scale:
         XS = _of_one_length(XS, total)
     V = V / V.dtype.type(unit)
-    with enough_memory(run.backend):
+    with enough_memory(run.backend, _INSTEAD):
         path = _path(rows, XS, (H, V), total, lams, run, callback, logbook)
         del H  # it is large
         for lam, found in path:
@@ -146,18 +155,23 @@ def _path(
         found = minimize(
             problem, state, solver=run.solver, max_iter=run.max_iter, tol=run.tol,
             callback=callback,
-            keeper=None if logbook is None else _keeper(logbook, problem, state, lam),
+            keeper=None if logbook is None else _keeper(logbook, kernels, state, lam),
         )  # fmt: skip
+        del problem, state  # X V and the start, which are as large as H
         found.state["H"] = kernels.release(found.state["H"][:n])
         yield lam, found
 
 
 def semi_kernels(X: Data, r: int, backend: str | Backend) -> SemiKernels:
-    """Return the kernels for some data: with ``"auto"`` a card that has no room for it is none."""
-    kernels = get_backend(backend, work_of(X, r)).semi()
+    """Return the kernels for a run on some data."""
+    return _with_room(semi_kernels_of(get_backend(backend, work_of(X, r))), X, r, backend)
+
+
+def _with_room(kernels: SemiKernels, X: Data, r: int, backend: str | Backend) -> SemiKernels:
+    """Return the kernels, but those of the CPU where ``"auto"`` took a card without the room."""
     if isinstance(backend, str) and backend == "auto" and not kernels.holds(X, r):
         logger.info("the data does not fit the GPU, and stays on the CPU")
-        return get_backend("numba").semi()
+        return semi_kernels_of(get_backend("numba"))
     return kernels
 
 
@@ -168,12 +182,11 @@ def _of_one_length(XS: Data, total: float) -> Data:
     return rows_times(XS, safe_ratio(goal, lengths))
 
 
-def _keeper(logbook: Logbook, problem: SemiProblem, state: State, lam: float) -> Keeper:
+def _keeper(logbook: Logbook, kernels: SemiKernels, state: State, lam: float) -> Keeper:
     """Return what keeps the position of a run, with factors as arrays.
 
     The backend is part of it: another one rounds differently.
     """
-    kernels = problem.kernels
     return logbook.keeper(
         {"backend": kernels.name, "lam": lam},
         {block: tuple(factor.shape) for block, factor in state.items()},
@@ -208,13 +221,9 @@ def semi_parts(V: Array) -> Array:
 
 
 def semi_codes(X: Data, V: Array, n_iter: int | None, backend: str | Backend = "numba") -> Array:
-    """Return H (n, r) with V frozen: sweeps from zero, each row by itself; None: to the optimum.
-
-    A model that was fitted on a GPU may be used on a machine without one.
-    """
-    if backend in ("torch", "torch-half") and not has_gpu():
-        logger.info("there is no GPU here, and codes are found on the CPU")
-        backend = "numba"
-    sweeps = _TO_THE_OPTIMUM if n_iter is None else n_iter
-    with enough_memory(backend):
-        return get_backend(backend, work_of(X, V.shape[1])).semi().codes(X, V, sweeps)
+    """Return H (n, r) with V frozen: sweeps from zero, each row by itself; None: to the optimum."""
+    sweeps, r = _TO_THE_OPTIMUM if n_iter is None else n_iter, V.shape[1]
+    kernels = semi_kernels_of(backend_at_hand(backend, work_of(X, r)))
+    with enough_memory(backend, _INSTEAD):
+        some = X[: kernels.rows_at_once(X, r)]
+        return _with_room(kernels, some, r, backend).codes(X, V, sweeps)
