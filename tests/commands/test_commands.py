@@ -1304,6 +1304,9 @@ def test_somebody_who_looked_at_the_parts_changes_them(fitted, tmp_path):
     assert_array_equal(now.classifier.parts_.components_[0], parts[2])
     assert now.classifier.parts_.components_[2, names.index(word)] == 0
     assert "flatters" in now.card.doubt
+    again = tmp_path / "again"
+    assert run("edit", out, table, "--merge", "2,3", "--out", again).exit_code == 0
+    assert_array_equal(marginparts.load(again).classifier.parts_.components_[0], parts[2])
     assert run(*how, "--merge", "1,2", "--json").exit_code == 0
     assert marginparts.load(out).n_parts == 2
     assert run("predict", out, table).exit_code == 0
