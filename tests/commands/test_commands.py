@@ -800,6 +800,24 @@ def test_predictions_tell_of_labels_that_the_model_has_never_seen(fitted, tmp_pa
     assert f" {told['unknown_labels']['stone']} of these" in said
 
 
+def test_of_several_labels_the_samples_with_one_that_the_model_has_never_seen_are_counted(tmp_path):
+    table, model = write_table(tmp_path / "mail.csv", SEVERAL), tmp_path / "mail.model"
+    how = ("--text", "body", "--label", "kind", "--label-sep", ";", *QUICK, "--out", model)
+    assert run("fit", table, *how).exit_code == 0
+    known = [label or KINDS[k] for k, label in enumerate(SEVERAL)]
+    strange = [f"{label};wet;cold" if k < 5 else label for k, label in enumerate(known)]
+    scores = []
+    for labels in (known, strange):
+        other = write_table(tmp_path / "other.csv", labels)
+        found = run("predict", model, other, "--out", tmp_path / "c.csv", "--json")
+        scores.append(json.loads(found.stdout)["agreement"])
+    assert scores[0] == scores[1]
+    said = " ".join(run("predict", model, other, "--out", tmp_path / "c.csv").stdout.split())
+    assert "60 of the samples had a label" in said
+    left_out = "which the score leaves out: cold, wet."
+    assert f"5 of these have a label that the model does not know, {left_out}" in said
+
+
 def test_labels_that_are_all_different_are_refused(tmp_path):
     file = write_table(tmp_path / "mail.csv")
     said = refused("fit", file, "--text", "body", "--label", "id", "--out", tmp_path / "m")
