@@ -844,6 +844,15 @@ def test_a_model_from_the_command_works_in_python(fitted, tmp_path):
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
+def test_samples_may_come_from_a_generator(fitted):
+    model = marginparts.load(fitted[1])
+    texts = ["apple banana cherry", "iron zinc tin"]
+    assert model.predict(text for text in texts) == ["fruit", "metal"]
+    assert model.predict(iter([])) == []
+    for method in (model.transform, model.decision_function, model.predict_proba):
+        assert_array_equal(method(iter(texts)), method(texts))
+
+
 # --- what cannot work
 
 
