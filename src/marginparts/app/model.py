@@ -171,7 +171,7 @@ class Model:
         samples = _kept(samples)
         if isinstance(self.preparation, TextPreparation):
             _check_texts(samples)
-        X = self.preparation.apply(samples)  # type: ignore[arg-type]
+        X = self.preparation.apply(samples)
         return self.classifier._whole(X) if self.layout.gaps else X
 
     def transform(self, samples: Samples, vectors: Array | None = None) -> Array:
