@@ -23,6 +23,7 @@ from rich.progress import TextColumn
 from typer.testing import CliRunner
 
 import marginparts
+from marginparts.app.ranks import ranks_of_file
 from marginparts.app.replacement import changed_mind
 from marginparts.cli import app
 from marginparts.commands._console import bars
@@ -968,6 +969,21 @@ def test_what_fails_in_the_fit_is_said_in_the_words_of_the_command(tmp_path):
     table = write_table(tmp_path / "three.csv", labels)
     said = refused("fit", table, *COLUMNS_OF, *QUICK, "--scoring", "f1", "--out", tmp_path / "m")
     assert said.startswith("--scoring 'f1' is for two classes")
+
+
+def test_what_fails_in_python_is_said_in_the_words_of_python(tmp_path):
+    table = write_table(tmp_path / "mail.csv")
+    how = {"text": "body", "label": "kind", "n_components": 2, "lam": 1.0, "C": 1.0}
+    with pytest.raises(ValueError, match=r"^scoring='f1_macroo' is unknown; choose"):
+        marginparts.fit_file(table, scoring="f1_macroo", **how)
+
+    def enough(progress):
+        raise ValueError("lam=1 with max_iter=3 is enough.")
+
+    with pytest.raises(ValueError, match=r"^lam=1 with max_iter=3 is enough\.$"):
+        marginparts.fit_file(table, callback=enough, **how)
+    with pytest.raises(ValueError, match=r"^random_state="):
+        ranks_of_file(table, [2], text="body", random_state="seven")
 
 
 def test_a_model_goes_nowhere_without_a_folder(fitted, tmp_path):
