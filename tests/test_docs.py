@@ -10,6 +10,7 @@ import pytest
 
 import marginparts
 from marginparts import selection
+from marginparts.backends import Backend
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(marginparts.__file__).parent
@@ -120,6 +121,11 @@ def test_relative_links_resolve(page):
         assert file.exists(), f"{page.name} links to {target}"
         if anchor:
             assert anchor in slugs(file), f"{page.name} links to {target}"
+
+
+def test_all_that_a_backend_may_override_is_on_its_page():
+    told = re.findall(r"`(\w+)", (ROOT / "docs" / "backends.md").read_text(encoding="utf-8"))
+    assert {name for name in vars(Backend) if not name.startswith("_")} - {*told} == {"name"}
 
 
 def test_every_page_is_in_the_table_of_contents():

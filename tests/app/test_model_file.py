@@ -664,6 +664,17 @@ def test_methods_cannot_be_replaced(name, path):
     refused(path, "does not fit together")
 
 
+@pytest.mark.parametrize("n", [-1, 4, "1"])
+def test_a_number_of_fixed_parts_that_there_cannot_be_is_refused(n, path):
+    def edit(tree):
+        tree["model"]["estimator"]["attributes"]["parts_"]["estimator"]["attributes"].update(
+            n_fixed_=n
+        )
+
+    edit_json(path, edit)
+    refused(path, "parts_.n_fixed_")
+
+
 def test_parameters_that_are_not_known_are_refused_and_missing_ones_are_defaults(path):
     edit_json(path, lambda tree: tree["model"]["estimator"]["parameters"].pop("tol"))
     assert load(path).tol == NMFAlphaClassifier().tol

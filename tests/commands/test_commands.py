@@ -23,6 +23,7 @@ from rich.progress import TextColumn
 from typer.testing import CliRunner
 
 import marginparts
+from marginparts.app.ranks import ranks_of_file
 from marginparts.app.replacement import changed_mind
 from marginparts.cli import app
 from marginparts.commands._console import bars
@@ -800,6 +801,24 @@ def test_predictions_tell_of_labels_that_the_model_has_never_seen(fitted, tmp_pa
     assert f" {told['unknown_labels']['stone']} of these" in said
 
 
+def test_of_several_labels_the_samples_with_one_that_the_model_has_never_seen_are_counted(tmp_path):
+    table, model = write_table(tmp_path / "mail.csv", SEVERAL), tmp_path / "mail.model"
+    how = ("--text", "body", "--label", "kind", "--label-sep", ";", *QUICK, "--out", model)
+    assert run("fit", table, *how).exit_code == 0
+    known = [label or KINDS[k] for k, label in enumerate(SEVERAL)]
+    strange = [f"{label};wet;cold" if k < 5 else label for k, label in enumerate(known)]
+    scores = []
+    for labels in (known, strange):
+        other = write_table(tmp_path / "other.csv", labels)
+        found = run("predict", model, other, "--out", tmp_path / "c.csv", "--json")
+        scores.append(json.loads(found.stdout)["agreement"])
+    assert scores[0] == scores[1]
+    said = " ".join(run("predict", model, other, "--out", tmp_path / "c.csv").stdout.split())
+    assert "60 of the samples had a label" in said
+    left_out = "which the score leaves out: cold, wet."
+    assert f"5 of these have a label that the model does not know, {left_out}" in said
+
+
 def test_labels_that_are_all_different_are_refused(tmp_path):
     file = write_table(tmp_path / "mail.csv")
     said = refused("fit", file, "--text", "body", "--label", "id", "--out", tmp_path / "m")
@@ -824,6 +843,15 @@ def test_a_model_from_the_command_works_in_python(fitted, tmp_path):
             model.predict(["apple", nothing])
     marginparts.save(model, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_samples_may_come_from_a_generator(fitted):
+    model = marginparts.load(fitted[1])
+    texts = ["apple banana cherry", "iron zinc tin"]
+    assert model.predict(text for text in texts) == ["fruit", "metal"]
+    assert model.predict(iter([])) == []
+    for method in (model.transform, model.decision_function, model.predict_proba):
+        assert_array_equal(method(iter(texts)), method(texts))
 
 
 # --- what cannot work
@@ -941,6 +969,21 @@ def test_what_fails_in_the_fit_is_said_in_the_words_of_the_command(tmp_path):
     table = write_table(tmp_path / "three.csv", labels)
     said = refused("fit", table, *COLUMNS_OF, *QUICK, "--scoring", "f1", "--out", tmp_path / "m")
     assert said.startswith("--scoring 'f1' is for two classes")
+
+
+def test_what_fails_in_python_is_said_in_the_words_of_python(tmp_path):
+    table = write_table(tmp_path / "mail.csv")
+    how = {"text": "body", "label": "kind", "n_components": 2, "lam": 1.0, "C": 1.0}
+    with pytest.raises(ValueError, match=r"^scoring='f1_macroo' is unknown; choose"):
+        marginparts.fit_file(table, scoring="f1_macroo", **how)
+
+    def enough(progress):
+        raise ValueError("lam=1 with max_iter=3 is enough.")
+
+    with pytest.raises(ValueError, match=r"^lam=1 with max_iter=3 is enough\.$"):
+        marginparts.fit_file(table, callback=enough, **how)
+    with pytest.raises(ValueError, match=r"^random_state="):
+        ranks_of_file(table, [2], text="body", random_state="seven")
 
 
 def test_a_model_goes_nowhere_without_a_folder(fitted, tmp_path):
@@ -1304,6 +1347,9 @@ def test_somebody_who_looked_at_the_parts_changes_them(fitted, tmp_path):
     assert_array_equal(now.classifier.parts_.components_[0], parts[2])
     assert now.classifier.parts_.components_[2, names.index(word)] == 0
     assert "flatters" in now.card.doubt
+    again = tmp_path / "again"
+    assert run("edit", out, table, "--merge", "2,3", "--out", again).exit_code == 0
+    assert_array_equal(marginparts.load(again).classifier.parts_.components_[0], parts[2])
     assert run(*how, "--merge", "1,2", "--json").exit_code == 0
     assert marginparts.load(out).n_parts == 2
     assert run("predict", out, table).exit_code == 0

@@ -180,6 +180,7 @@ def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeyp
     assert (fitted.layout.vectors, fitted.layout.encoder) == (4, "wordllama")
     own = np.array(counting("")(TEXTS))
     assert_array_equal(fitted.decision_function(TEXTS), fitted.decision_function(TEXTS, own))
+    assert_array_equal(fitted.decision_function(iter(TEXTS)), fitted.decision_function(TEXTS))
     assert fitted.predict([]) == []
     run("predict", model, docs, "--out", tmp_path / "a.csv")
     np.save(tmp_path / "own.npy", own)

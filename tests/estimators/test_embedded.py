@@ -75,6 +75,22 @@ def test_a_classifier_of_words_and_an_embedding(form, blobs, tmp_path):
     )
 
 
+def test_the_words_of_a_classifier_with_vectors_are_matched_by_name(blobs):
+    pd = pytest.importorskip("pandas")
+    X, y, target = blobs
+    words = np.random.default_rng(0).poisson(0.2, (150, 9)) + 0.0
+    words[np.arange(150), 3 * target] += 2
+    names = [*"abcdefghi", *(f"vector {k}" for k in range(8))]
+    both = pd.DataFrame(np.hstack([words, X]), columns=names)
+    source = NMFAlphaClassifier(3, embedded=8, **LITTLE).fit(both, y)
+    after = both[list("ihgfedcba")]
+    expected = source.parts_.components_[:, ::-1]
+    fixed = NMFAlpha(4, fixed=source, random_state=0, max_iter=5).fit(after)
+    assert_array_equal(fixed.components_[:3], expected)
+    near = NMFAlpha(4, prior=source, strength=1e6, random_state=0).fit(after)
+    assert_allclose(near.components_[:3], expected, atol=1e-3)
+
+
 def test_signs_are_refused_with_the_way_out(blobs):
     X, y, _ = blobs
     for model in (NMFAlpha(2), NMFAlphaClassifier(2), NMFAlphaClassifier(2, embedded=3)):

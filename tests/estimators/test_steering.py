@@ -380,6 +380,36 @@ def test_fixed_parts_are_a_fit_or_a_classifier_and_a_clone_keeps_it():
     assert_array_equal(kept[:2], classifier.parts_.components_)
 
 
+def test_the_fixed_parts_of_a_fit_stay_when_their_source_is_fitted_again(tmp_path):
+    X, _, _ = problem(n=30, d=12)
+    y = np.resize([0, 1, -1], len(X))
+    rule = {"random_state": 0, "max_iter": 10}
+    source = NMFAlpha(2, **rule).fit(X)
+    model = NMFAlpha(5, fixed=source, **rule).fit(X, y)
+    agreed = NMFAlphaConsensus(NMFAlpha(5, fixed=source, **rule), n_runs=2, random_state=0).fit(X)
+    before = source.components_.copy()
+    steps = [step.components for step in model.path(X, [1.0, 3.0])]
+    source.set_params(n_components=4, random_state=1).fit(X)
+    save(model, tmp_path / "it.model")
+    for each in (model, load(tmp_path / "it.model")):
+        assert_array_equal(edit_parts(each, X, delete=[3]).fixed, before)
+        assert_array_equal([step.components for step in each.path(X, [1.0, 3.0])], steps)
+    assert_array_equal(edit_parts(agreed, X, delete=[3]).fixed, before)
+    assert model.n_fixed_ == 2
+
+
+def test_a_fit_from_before_the_number_of_fixed_parts_was_kept_still_has_them(tmp_path):
+    X, _, _ = problem(n=30, d=12)
+    y = np.resize([0, 1, -1], len(X))
+    fixed = X[:2] / X[:2].sum(axis=1, keepdims=True)
+    model = NMFAlpha(5, fixed=fixed, random_state=0, max_iter=10).fit(X, y)
+    del model.n_fixed_
+    save(model, tmp_path / "it.model")
+    again = load(tmp_path / "it.model")
+    assert_array_equal(edit_parts(again, X, delete=[3]).fixed, fixed)
+    assert_array_equal(again.path(X, [1.0])[0].components[:2], fixed)
+
+
 def test_fixed_parts_of_a_fit_are_matched_by_the_names_of_columns():
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)

@@ -20,8 +20,13 @@ from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
 from marginparts.app.model_file import load
 from marginparts.app.number_of_parts import OtherParts, check_most
-from marginparts.app.options import Options, check_alone, check_missing, check_vectors, spoken
-from marginparts.app.preparation import Preparation, PreparationError, as_counted
+from marginparts.app.options import Options, check_alone, check_missing, check_vectors
+from marginparts.app.preparation import (
+    EstimatorError,
+    Preparation,
+    PreparationError,
+    as_counted,
+)
 from marginparts.app.readers import (
     Layout,
     SampleSource,
@@ -313,7 +318,7 @@ def _fitted(
         try:
             classifier.fit(data.X, data.y, sample_weight=data.weights)
         except ValueError as error:
-            raise PreparationError(spoken(str(error))) from error
+            raise EstimatorError(str(error)) from error
     for each in (classifier, classifier.parts_):
         each.set_params(callback=None, checkpoint=None)
     return classifier

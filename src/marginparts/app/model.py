@@ -7,6 +7,7 @@ samples, which come close to a sample where a class has only one.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -146,6 +147,7 @@ class Model:
         A model that was fitted with vectors needs those of the samples (n, k), unless it has an
         encoder.
         """
+        samples = _kept(samples)
         return beside(self.features(samples), self._vectors(samples, vectors))
 
     def _vectors(self, samples: Samples, vectors: Array | None) -> Array | None:
@@ -166,9 +168,10 @@ class Model:
         """Return words or columns of samples as rows, with gaps filled, without vectors."""
         if isinstance(samples, str):
             raise ValueError("A model takes a list of samples; put the text into a list.")
+        samples = _kept(samples)
         if isinstance(self.preparation, TextPreparation):
             _check_texts(samples)
-        X = self.preparation.apply(samples)  # type: ignore[arg-type]
+        X = self.preparation.apply(samples)
         return self.classifier._whole(X) if self.layout.gaps else X
 
     def transform(self, samples: Samples, vectors: Array | None = None) -> Array:
@@ -226,6 +229,7 @@ class Model:
 
     def predict(self, samples: Samples, vectors: Array | None = None) -> list[Any]:
         """Return a label for each sample; a tuple of labels where there can be several."""
+        samples = _kept(samples)
         if isinstance(samples, list) and not samples:
             return []
         decisions = self.decide(self.decision_function(samples, vectors))
@@ -238,6 +242,11 @@ class Model:
     def predict_proba(self, samples: Samples, vectors: Array | None = None) -> Array:
         """Return a probability for each sample and class (n, c); NaN where labels were too few."""
         return self.probabilities(self.decision_function(samples, vectors))
+
+
+def _kept(samples: Any) -> Any:
+    """Return samples as a list if they come from an iterator: they are read more than once."""
+    return list(samples) if isinstance(samples, Iterator) else samples
 
 
 def _check_texts(samples: Any) -> None:

@@ -1,7 +1,6 @@
 """What can be said about a fit, and what does not go together."""
 
 import os
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -106,31 +105,8 @@ class Options(NamedTuple):
 #: What the command calls options that it does not call by their names with dashes.
 _FLAGS = {"n_components": "components", "C": "cost", "random_state": "seed", "keep_path": "path"}
 
-_NAME = "|".join(Options._fields)
 
-#: An option in a sentence of the estimators: with a value, at the beginning, or surely no word.
-_IN_A_SENTENCE = re.compile(
-    rf"(?<![\w(.-])(?:(?P<with_value>{_NAME})=|^(?P<first>{_NAME})(?= (?:must|needs|has|is)\b)|"
-    rf"(?P<surely>{'|'.join(name for name in Options._fields if '_' in name)})\b)"
-)
-
-
-def spoken(sentence: str) -> str:
-    """Return a sentence of the estimators with the options as the command has them.
-
-    >>> spoken("scoring='f1' is for two classes; choose f1_macro or f1_micro.")
-    "--scoring 'f1' is for two classes; choose f1_macro or f1_micro."
-    >>> spoken("consensus must be 2 or larger; n_components leaves room for 3.")
-    '--consensus must be 2 or larger; --components leaves room for 3.'
-    """
-
-    def flag(found: re.Match[str]) -> str:
-        return _flag(found[found.lastgroup or 0]) + (" " if found["with_value"] else "")
-
-    return _IN_A_SENTENCE.sub(flag, sentence)
-
-
-def _flag(name: str) -> str:
+def flag_of(name: str) -> str:
     """Return what the command calls an option."""
     return "--" + _FLAGS.get(name, name).replace("_", "-")
 
@@ -182,5 +158,5 @@ def check_vectors(options: Options, source: SampleSource) -> None:
     for name in ("seeds", "prior", "missing", "exclusivity", "alpha_W", "fixed", "consensus"):
         if getattr(options, name):
             raise PreparationError(
-                f"{_flag(name)} does not go with vectors; leave out one of them."
+                f"{flag_of(name)} does not go with vectors; leave out one of them."
             )

@@ -41,6 +41,10 @@ class PreparationError(ValueError):
     """Samples that nothing can be made of, as one sentence."""
 
 
+class EstimatorError(PreparationError):
+    """What an estimator refuses, in its own words: options have the names of its parameters."""
+
+
 @dataclass(frozen=True)
 class TextPreparation:
     """Texts to weighted word counts.

@@ -7,8 +7,7 @@ from typing import Any
 from marginparts._types import Callback
 from marginparts.app import preparation
 from marginparts.app.fitting import Options, matrix_of
-from marginparts.app.options import spoken
-from marginparts.app.preparation import PreparationError
+from marginparts.app.preparation import EstimatorError
 from marginparts.app.readers import open_source, read_all
 from marginparts.selection.held_out import PartsChoice, how_many_parts
 
@@ -36,4 +35,4 @@ def ranks_of_file(
     try:
         return how_many_parts(X, ranks, folds=folds, random_state=random_state, callback=callback)
     except ValueError as error:
-        raise PreparationError(spoken(str(error))) from error
+        raise EstimatorError(str(error)) from error

@@ -104,10 +104,14 @@ def printable(text: str) -> str:
 @contextmanager
 def sentences() -> Iterator[None]:
     """Turn what is wrong with a file or an option into one sentence and exit code 2."""
-    from marginparts.app.preparation import PreparationError
+    from marginparts.app.preparation import EstimatorError, PreparationError
 
     try:
         yield
+    except EstimatorError as error:
+        from marginparts.commands._wording import spoken
+
+        refuse(spoken(str(error)))
     except (FileProblemError, PreparationError) as error:
         refuse(str(error))
     except MemoryError:

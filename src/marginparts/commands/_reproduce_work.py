@@ -22,7 +22,7 @@ def check(
     targets: Sequence[str], data: Sequence[str], methods: Sequence[str], backend: str
 ) -> None:
     """Refuse unknown methods and backends, and data sets on which there is nothing to run."""
-    from marginparts.app.options import spoken
+    from marginparts.commands._wording import spoken
 
     try:
         for name in methods:

@@ -187,9 +187,9 @@ def _check(
     label_sep: str | None,
 ) -> None:  # fmt: skip
     """Refuse unknown names."""
-    from marginparts.app.options import spoken
     from marginparts.app.readers import check_separator
     from marginparts.backends import get_backend
+    from marginparts.commands._wording import spoken
     from marginparts.files.streams import check_encoding
     from marginparts.scores import check_scoring
 

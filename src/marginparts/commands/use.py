@@ -120,9 +120,10 @@ class Agreement:
     def __init__(self, class_names: Sequence[str], multilabel: bool) -> None:
         self.class_names, self.multilabel = class_names, multilabel
         self.n = self.right = 0
+        #: how many samples have a label that is none of the model's, and how many have each
+        self.strange = 0
         self.hits: Counter[str] = Counter()
         self.errors: Counter[str] = Counter()
-        #: how many samples have each label that is none of the model's
         self.unknown: Counter[str] = Counter()
 
     def add(
@@ -135,7 +136,9 @@ class Agreement:
                 self.right += {*labels} == {*truth}
                 self.hits.update({*labels} & {*truth})
                 self.errors.update({*labels} ^ {*truth})
-                self.unknown.update({*truth}.difference(self.class_names))
+                unknown = {*truth}.difference(self.class_names)
+                self.strange += bool(unknown)
+                self.unknown.update(unknown)
 
     def score(self) -> float:
         """Return the accuracy, or the mean of the micro and macro F where labels are several."""
@@ -209,10 +212,12 @@ def _worth(fitted: Model, agreement: Agreement | None) -> Iterator[str]:
         )
         if unknown := agreement.unknown:
             some = ", ".join(sorted(unknown)[:5]) + (", ..." if len(unknown) > 5 else "")
-            have = "has" if unknown.total() == 1 else "have"
+            have = "has" if agreement.strange == 1 else "have"
+            # with several labels the others of such a sample still count
+            so = "which the score leaves out" if fitted.multilabel else "and cannot be right"
             yield (
-                f"{unknown.total()} of these {have} a label that the model does not know, and "
-                f"cannot be right: {some}."
+                f"{agreement.strange} of these {have} a label that the model does not know, {so}: "
+                f"{some}."
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from marginparts.validation import check_nonnegative
 class MarginTransformer(GapsTransformer):
     """A `GapsTransformer` whose parts keep margin components.
 
-    A subclass has a `_recipe`, and its `fit` sets ``directions_`` and ``sample_weight_``.
+    A subclass has a `_recipe`, and its `fit` sets ``directions_``, ``sample_weight_`` and
+    ``n_fixed_``.
     """
 
     # set by the constructor of the subclass
@@ -42,10 +44,16 @@ class MarginTransformer(GapsTransformer):
 
     sample_weight_: Array | None
     directions_: sp.csr_array | None
+    n_fixed_: int
 
     def _recipe(self) -> Recipe:
         """Return the parameters as a recipe, or refuse what makes no sense."""
         raise NotImplementedError
+
+    @property
+    def _n_fixed(self) -> int:
+        """How many parts were fixed; fits of old files have kept no number."""
+        return self.n_fixed_ if hasattr(self, "n_fixed_") else count_parts(self.fixed)
 
     def _spread_over(self, rows: NDArray[np.intp], n: int) -> None:
         """Extend directions, and weights where there are any, to all n rows; others are zero."""
@@ -67,7 +75,7 @@ class MarginTransformer(GapsTransformer):
         known = np.flatnonzero(np.diff(S.indptr))
         HS = S[known].T @ np.asarray(result.H[known])
         sums = column_sums(result.V)
-        sums[: count_parts(self.fixed)] = 1.0  # these are as they were given
+        sums[: self._n_fixed] = 1.0  # these are as they were given
         self.margin_codes_ = np.asarray(HS) * sums.astype(X.dtype)
         self.margin_kept_ = share_in_span(self.margin_components_, self.components_)
 
@@ -131,7 +139,9 @@ class MarginTransformer(GapsTransformer):
             raise ValueError("path needs the X of a fit with labels: its margin components.")
         X, missing = self._masked(X, mask)
         r = len(self.components_)
-        run = check_parts(self._recipe().run, X, r, column_names(self))
+        # what was given may be an estimator that has been fitted again since
+        fixed = self.components_[: self._n_fixed] if self._n_fixed else None
+        run = check_parts(replace(self._recipe().run, fixed=fixed), X, r, column_names(self))
         weights = getattr(self, "sample_weight_", None)
         if weights is not None:
             rows = np.flatnonzero(weights)

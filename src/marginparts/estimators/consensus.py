@@ -30,7 +30,6 @@ from marginparts.labels import Labels
 from marginparts.matching import match_parts, matched_runs, mean_parts, median_parts
 from marginparts.recipe import Recipe
 from marginparts.rows.base import Elsewhere
-from marginparts.solve.prior import count_parts
 from marginparts.validation import check_count, check_nonnegative, is_dask, seed_of
 
 #: The share of the mean part in every part that a fit goes on from: no word is left without any.
@@ -152,12 +151,12 @@ class NMFAlphaConsensus(
         runs = np.stack([run.components_ for run in fits])
         if model.prior is not None or model.missing is not None:
             strength = 0.0
-        agreed = _agreed(runs, model, mean=strength > 0)
+        agreed = _agreed(runs, fits[0], mean=strength > 0)
         last = clone(model).set_params(
             random_state=int(seeds[0]), init=start_at(fits[0], X, agreed)
         )
         if strength:
-            last.set_params(prior=agreed[count_parts(model.fixed) :], strength=strength)
+            last.set_params(prior=agreed[fits[0].n_fixed_ :], strength=strength)
         last._fit(X, y, sample_weight, _directions(fits))
         last.set_params(init=model.init, prior=model.prior, strength=model.strength)
         self._keep(last, runs)
@@ -225,7 +224,7 @@ def fit_agreed(
         )
         found = found or _directions(fits)
     runs = np.stack([run.components_ for run in fits])
-    begun = replace(recipe.run, init=start_at(fits[0], X, _agreed(runs, parts)))
+    begun = replace(recipe.run, init=start_at(fits[0], X, _agreed(runs, fits[0])))
     parts._fit_trusted(X, labels, replace(recipe, run=begun), seed, logbook, found, weights)
     cosines = [match_parts(parts.components_, run).cosine for run in runs]
     parts.stability_ = np.mean(cosines, axis=0)
@@ -256,13 +255,13 @@ def _directions(fits: list[NMFAlpha]) -> Directions | None:
     return Directions(fits[0].directions_, tuple(fits[0].margin_names_))
 
 
-def _agreed(runs: Array, model: NMFAlpha, *, mean: bool = False) -> Array:
+def _agreed(runs: Array, fitted: NMFAlpha, *, mean: bool = False) -> Array:
     """Return the parts (r, d) on which runs (m, r, d) agree: medians, or means.
 
     Parts that have their place, because they are fixed or have features of their own, keep it.
     """
     m, r, _ = runs.shape
-    k = r if model.allowed is not None else count_parts(model.fixed)
+    k = r if fitted.allowed is not None else fitted.n_fixed_
     middle = mean_parts if mean else median_parts
     orders = np.tile(np.arange(r), (m, 1))
     if k < r:

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from marginparts._types import Samples
 from marginparts.estimators.consensus import start_at
 from marginparts.estimators.nmf_alpha import NMFAlpha
-from marginparts.solve.prior import count_parts
 
 
 def edit_parts(
@@ -66,7 +65,7 @@ def edit_parts(
     gone, frozen = [index(k) for k in delete], [index(k) for k in freeze]
     taken = [*chain(*merged), *gone]
     _check_named([*taken, *frozen], len(parts))
-    frozen = sorted({*frozen, *range(count_parts(fitted.fixed))} - {*taken})
+    frozen = sorted({*frozen, *range(fitted._n_fixed)} - {*taken})
     single = [[k] for k in range(len(parts)) if k not in taken and k not in frozen]
     groups = [[k] for k in frozen] + sorted([*filter(None, merged), *single], key=min)
     if not groups:

@@ -156,8 +156,8 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         The share of each hyperplane's squared length that lies in the span of the parts.
     classes_ : array
         The labels seen.
-    n_components_ : int
-        The number of parts.
+    n_components_, n_fixed_ : int
+        The number of parts, and how many of them, the first ones, stayed as they were given.
     reconstruction_err_ : float
         ``sqrt(2 D)`` with D the (weighted) divergence of the data alone, as scikit-learn has it.
     loss_curve_ : array
@@ -289,13 +289,9 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         return self._fit(X, y, sample_weight, mask=mask)
 
     def _fit(
-        self,
-        X: Samples,
-        y: Targets | None,
-        sample_weight: ArrayLike | None,
-        found: Directions | None = None,
-        mask: Any = None,
-    ) -> NMFAlpha:
+        self, X: Samples, y: Targets | None, sample_weight: ArrayLike | None,
+        found: Directions | None = None, mask: Any = None,
+    ) -> NMFAlpha:  # fmt: skip
         """`fit`, maybe with directions that another fit to the same rows has found."""
         recipe = self._recipe()
         lam = check_nonnegative(self.lam, "lam")
@@ -389,6 +385,7 @@ class NMFAlpha(CarriesParts, MarginTransformer):
             )  # fmt: skip
         self.classes_ = np.empty(0) if labels is None else labels.classes
         self._keep(result, recipe.run.fixed)
+        self.n_fixed_ = recipe.run.n_fixed
         self._keep_projection(X)
         self._keep_margins(X, result, () if found is None else found.names)
         error = result.losses[-1] - self._beside_the_data(X, result, recipe.run)

@@ -225,7 +225,7 @@ def _tell(folds: list[Fold]) -> bool:
 
 
 def choose_taught(
-    room: Classroom,
+    classroom: Classroom,
     grid: CandidateGrid,
     recipe: Recipe,
     comparison: Comparison,
@@ -237,24 +237,24 @@ def choose_taught(
     The callback is called with a `Progress`; a true answer ends the trials, and what was tried
     until then decides.
     """
-    fallback = grid.fallback(room.default)
+    fallback = grid.fallback(classroom.default)
     alone = all(len(candidates) == 1 for candidates in grid)
-    if not room.folds or (alone and not comparison.rehearse):
+    if not classroom.folds or (alone and not comparison.rehearse):
         return Choice(fallback, {})
-    trials = _Trials(len(room.folds), callback)
+    trials = _Trials(len(classroom.folds), callback)
     said: dict[Setting, list[Array]] = {}
-    for fold, lesson in zip(room.folds, room.without, strict=True):
-        found = list(_answers(room, fold, lesson, grid, recipe, seed, trials))
+    for fold, lesson in zip(classroom.folds, classroom.without, strict=True):
+        found = list(_answers(classroom, fold, lesson, grid, recipe, seed, trials))
         if trials.stopped:
             break
         for setting, values in found:
             said.setdefault(setting, []).append(values)
         trials.done += 1
-        if len(grid.direction_C) > 1 and _tell(room.folds):
+        if len(grid.direction_C) > 1 and _tell(classroom.folds):
             grid = grid._replace(direction_C=(_direction_cost(said, fold),))
     if not said:
         return Choice(fallback, {})
-    folds = room.folds[: trials.done]
+    folds = classroom.folds[: trials.done]
     scores = {  # those that were dropped on the way have fewer
         setting: [fold.quality(values) for fold, values in zip(folds, own, strict=False)]
         for setting, own in said.items()
@@ -267,21 +267,21 @@ def choose_taught(
         seen = {setting: [own[k] for k in some] for setting, own in whole.items()}
         top = max(seen, key=lambda setting: float(np.mean(seen[setting])))
         at_rank = {s: own for s, own in seen.items() if s.n_components == top.n_components}
-        if _tell(room.folds):
+        if _tell(classroom.folds):
             return _simplest_of(at_rank, sum(len(folds[k].hidden) for k in some))
-        return best_of(at_rank, room.default)
+        return best_of(at_rank, classroom.default)
 
     best = pick(range(len(folds)))
-    hidden = room.rows[np.concatenate([fold.hidden for fold in folds])]
+    hidden = classroom.rows[np.concatenate([fold.hidden for fold in folds])]
     honest = honest_scores_of(
         folds, pick, lambda setting, k: said[setting][k],
-        thresholds=comparison.thresholds is not None, trust=room.trust,
+        thresholds=comparison.thresholds is not None, trust=classroom.trust,
     )  # fmt: skip
     return Choice(best, scores, HeldOut(hidden, np.concatenate(said[best])), honest)
 
 
 def _answers(
-    room: Classroom,
+    classroom: Classroom,
     fold: Fold,
     lesson: Lesson,
     grid: CandidateGrid,
@@ -292,17 +292,17 @@ def _answers(
     """Yield what each candidate says of the hidden labels of a fold: decision values."""
     for cost, rank in product(grid.direction_C, grid.n_components):
         aimed = replace(recipe, directions=replace(recipe.directions, C=cost))
-        S = room.directions(lesson, aimed, seed).S
+        S = classroom.directions(lesson, aimed, seed).S
         found = recipe.parts(
-            room.X, room.start(lesson, rank), S, rank, grid.lam, seed,
+            classroom.X, classroom.start(lesson, rank), S, rank, grid.lam, seed,
             weights=lesson.labels.weights, callback=trials.watch,
         )  # fmt: skip
         for lam, result in found:
             if trials.stopped:
                 return
-            codes = recipe.codes(room.X, result, grid.map_iter, room.weights)
+            codes = recipe.codes(classroom.X, result, grid.map_iter, classroom.weights)
             for (map_iter, Z), normalize in product(codes.items(), grid.normalize):
-                heads = room.heads(
+                heads = classroom.heads(
                     Z, lesson, grid.C, normalize=normalize, class_weight=recipe.head.class_weight
                 )
                 for C, head in zip(grid.C, heads, strict=True):

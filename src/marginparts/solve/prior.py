@@ -77,7 +77,10 @@ def given_parts(given: Any, what: str, names: ArrayLike | None) -> Any:
     except (AttributeError, NotFittedError) as error:
         raise ValueError(f"{what} is not fitted; fit it first, or give its parts.") from error
     before = getattr(given, "feature_names_in_", None)
-    return parts if before is None or names is None else carried_parts(parts, before, names)
+    if before is None or names is None:
+        return parts
+    # beside vectors a classifier's parts are those of the words, which come first
+    return carried_parts(parts, before[: np.shape(parts)[1]], names)
 
 
 def _is_estimator(given: Any) -> bool:

@@ -212,6 +212,8 @@ _MARGINS: Table = (
     Field("margin_codes_", ("2m", "r"), least=0, optional=True),
     Field("margin_kept_", ("m",), least=-_INF, most=_INF, nan=True, optional=True),
     Field("stability_", ("r",), least=0, most=_ONE, optional=True),
+    Value("n_fixed_", "int", 0, optional=True),
+    Rule("n_fixed_", lambda fields, sizes: (fields.get("n_fixed_") or 0) < sizes["r"]),
 )
 
 #: Parts of data of either sign have length one.
@@ -350,8 +352,7 @@ TABLES: dict[str, Table] = {
     ),
     "TextPreparation": (
         Items("words", Value("words", "str"), "d", unique=True),
-        Items("ngrams", Value("ngrams", "int", 1, 100), 2),
-        *_WEIGHED,
+        Items("ngrams", Value("ngrams", "int", 1, 100), 2), *_WEIGHED,
     ),
     "MatrixPreparation": (
         Items("names", Value("names", "str"), "d", optional=True),
@@ -382,9 +383,8 @@ TABLES: dict[str, Table] = {
         Items("label_counts", Value("label_counts", "int", 0), "c"),
         Items("rated", Part("rated", ("Rated",))), Value("doubt", "str", optional=True),
         Items("shares", Value("shares", "float", nan=True), ("r", 0)),
-        Value("seconds", "float", 0), Value("stopped", "bool"),
-        Value("prior", "str", optional=True), Value("carried", "int", 0),
-        Value("n_fixed", "int", 0),
+        Value("seconds", "float", 0), Value("stopped", "bool"), Value("carried", "int", 0),
+        Value("prior", "str", optional=True), Value("n_fixed", "int", 0),
         Items("stability", Value("stability", "float", 0, _ONE), ("r", 0), optional=True),
     ),
     "Model": (
