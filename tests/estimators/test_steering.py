@@ -20,6 +20,7 @@ from marginparts import (
     NMFAlphaClassifier,
     NMFAlphaConsensus,
     NMFAlphaCV,
+    SemiNMFAlpha,
     Stop,
     edit_parts,
     load,
@@ -583,3 +584,16 @@ def test_weights_that_make_no_sense_are_refused(given, what):
         NMFAlpha(R).fit(X, sample_weight=given)
     with pytest.raises(ValueError, match=what):
         NMFAlpha(R, feature_weight=given).fit(X.T)
+
+
+def test_fixed_parts_that_sum_to_any_number_are_kept_in_a_file(tmp_path):
+    X = np.random.default_rng(0).random((40, 8))
+    model = NMFAlpha(3, fixed=5 + X[:1], max_iter=5, tol=0).fit(X)
+    save(model, tmp_path / "model")
+    assert_array_equal(load(tmp_path / "model").transform(X), model.transform(X))
+
+
+def test_parts_of_either_sign_are_not_edited():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    with pytest.raises(TypeError, match="edit_parts is for parts of NMFAlpha, and not of SemiNMF"):
+        edit_parts(SemiNMFAlpha(2, max_iter=3, tol=0).fit(X), X, delete=[0])

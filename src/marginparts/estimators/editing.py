@@ -60,6 +60,8 @@ def edit_parts(
     """
     check_is_fitted(model)
     fitted = getattr(model, "parts_", getattr(model, "estimator_", model))
+    if not isinstance(fitted, NMFAlpha):
+        raise TypeError(f"edit_parts is for parts of NMFAlpha, and not of {type(fitted).__name__}.")
     parts = fitted.components_
     merged = [[index(k) for k in group] for group in merge]
     gone, frozen = [index(k) for k in delete], [index(k) for k in freeze]

@@ -28,7 +28,7 @@ _MOST_UPDATES = 100_000
 
 _INF = float("inf")
 
-#: Parts sum to one, up to rounding.
+#: What is 1 at most, up to rounding.
 _ONE = 1.001
 
 #: Numbers that are multiplied with codes; their squares must stay within range.
@@ -175,7 +175,6 @@ def _are_choices(fields: Mapping[str, Any], sizes: dict[str, int]) -> bool:
 
 
 _BACKEND = Value("backend", "str")
-
 _MISSING = Value("missing", "str", options=("nan", "zeros"), optional=True)
 
 #: Weights and costs: their squares must stay within range.
@@ -191,9 +190,9 @@ _PARTS: Table = (
     Value("output", "str", options=("gram", "coefficients", "projection", "mixed")),
     Value("n_features_in_", "int", 1, letter="d"),
     Field("classes_", ("c",), "labels", optional=True),
-    Field("components_", ("r", "d"), least=0, most=_ONE),
+    Field("components_", ("r", "d"), least=0, most=_HUGE),  # fixed ones sum to any number
     Rule("components_", lambda fields, sizes: sizes["r"] > 0, "has no rows"),
-    Field("gram_root_", ("r", "r"), least=-_ONE, most=_ONE),
+    Field("gram_root_", ("r", "r"), least=-_HUGE, most=_HUGE),
     Field("projection_", ("d", "r"), least=-_HUGE, most=_HUGE, optional=True),
     Rule("projection_", _codes_can_be_made, "is not there"),
     Field("column_weights_", ("d",), least=0, optional=True),
@@ -216,10 +215,11 @@ _MARGINS: Table = (
     Rule("n_fixed_", lambda fields, sizes: (fields.get("n_fixed_") or 0) < sizes["r"]),
 )
 
-#: Parts of data of either sign have length one.
+#: Parts of data of either sign have length one, up to rounding.
+_LIMITS: dict[str, Any] = {"components_": (-_ONE, _ONE), "margin_components_": (-_HUGE, _HUGE)}
 _SIGNED: Table = tuple(
-    replace(row, least=-_ONE if row.name == "components_" else -_HUGE)
-    if isinstance(row, Field) and row.name in ("components_", "margin_components_") else row
+    replace(row, least=_LIMITS[row.name][0], most=_LIMITS[row.name][1])
+    if isinstance(row, Field) and row.name in _LIMITS else row
     for row in (*_PARTS, *_MARGINS) if row is not _MARGINS[0]
 )  # fmt: skip
 
@@ -280,7 +280,7 @@ TABLES: dict[str, Table] = {
     "NMFAlphaConsensus": (
         Value("n_features_in_", "int", 1, letter="d"),
         Part("estimator_", ("NMFAlpha",), own="nmkc"),
-        Field("components_", ("r", "d"), least=0, most=_ONE),
+        Field("components_", ("r", "d"), least=0, most=_HUGE),  # fixed ones sum to any number
         Field("agreement_", ("m", "r"), least=0, most=_ONE),
         Field("stability_", ("r",), least=0, most=_ONE),
     ),
