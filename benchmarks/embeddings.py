@@ -14,6 +14,7 @@ Means are over the draws that all methods shown have.
 import argparse
 import csv
 import gzip
+import logging
 import time
 import warnings
 from pathlib import Path
@@ -40,6 +41,7 @@ def word_vectors(words):
     """The vectors (m, 256) of wordllama; nothing is downloaded."""
     import wordllama
 
+    logging.getLogger().setLevel(logging.WARNING)  # it turns on what all packages have to say
     home = Path(wordllama.__file__).parent
     return wordllama.WordLlama.load(cache_dir=home, disable_download=True).embed(words)
 
