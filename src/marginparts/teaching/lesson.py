@@ -157,7 +157,8 @@ def _with_surest(Q: Array, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     found, answers, sure = codes.copy(), Q.argmax(axis=1), Q.max(axis=1)
     for k in range(Q.shape[1]):
         own = np.flatnonzero((codes == UNKNOWN) & (answers == k))
-        found[own[np.argsort(-sure[own], kind="stable")[: int(np.ceil(_SURE * len(own)))]]] = k
+        surest = own[np.argsort(-sure[own], kind="stable")]
+        found[surest[: int(np.ceil(_SURE * len(own)))]] = k
     return found
 
 
@@ -169,12 +170,9 @@ def _agreed(
     One sees words alone, the other both, and each has half a say: what they know is not the same,
     and hidden labels can tell apart the members of a panel better than the panels.
     """
-    panels = panels_of(said)
     found = [
-        weighed(
-            {name: said[name] for name in own}, {name: hits[name] for name in own}, sparse=sparse
-        )
-        for own in panels
+        weighed({name: said[name] for name in panel}, hits, sparse=sparse)
+        for panel in panels_of(said)
     ]
     if len(found) == 1:
         return found[0]
