@@ -194,3 +194,17 @@ def test_real_sizes_on_the_hardware(r, solver):
     assert_allclose(
         cpu.set_params(backend="torch").transform(X[:500]), codes, atol=1e-3 * codes.max()
     )
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not HAS_GPU, reason="there is no GPU")
+def test_a_run_needs_no_more_of_the_card_than_it_asks_for():
+    n, r = 1_000_000, 64
+    X = np.random.default_rng(0).standard_normal((n, r), dtype=np.float32)
+    options = {"init": "random", "max_iter": 12, "tol": 0, "backend": "torch", "random_state": 0}
+    SemiNMFAlpha(r, **options).fit(X[:2000])  # compiles, and takes what a card takes once
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    SemiNMFAlpha(r, **options).fit(X)
+    taken = torch.cuda.max_memory_allocated() - before
+    assert taken <= X.nbytes + torch_semi._COPIES * n * r * X.dtype.itemsize

@@ -25,7 +25,7 @@ from marginparts.backends.semi import SETTLED, SemiKernels, batches, violated
 #: Rows whose products are added up in the type of the data, and how many such runs are multiplied
 #: at a time; entries that are moved at a time, and those of a tile of the sweep: a warp keeps them
 #: in registers.
-_RUN, _RUNS, _MOVED, _TILE = 1 << 13, 16, 1 << 24, 1 << 11
+_RUN, _RUNS, _MOVED, _TILE = 1 << 10, 128, 1 << 24, 1 << 11
 
 #: Rows that begin at a multiple of 16 bytes.
 _GRAIN = 4
