@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 from marginparts import margin_directions
-from marginparts.directions import SOURCES
+from marginparts.directions import SOURCES, DirectionSpec, find_directions
+from marginparts.labels import encode_labels
 from marginparts.svm._perceptrons import online_duals
 from marginparts.svm.duals import DualProblem, solve_duals
 from oracle import KINDS, primal_svm
@@ -329,6 +330,21 @@ def test_features_may_have_any_sign_and_width():
     S = directions(X, y, features=features)
     assert S.min() >= 0
     assert_allclose((S.T @ X).sum(axis=1), X.sum() / 2, rtol=1e-10)
+
+
+def test_columns_beside_others_have_the_coefficients_of_the_same_classifiers():
+    X, y = data()
+    alone = np.flatnonzero(y >= 0)[:10]
+    X[alone] = 0  # these rows have nothing but what stands beside
+    beside = np.random.default_rng(1).normal(size=(len(X), 5)) + 3 * (y == 1)[:, None]
+    F, labels, spec = np.hstack([X, beside]), encode_labels(y, len(y)), DirectionSpec(scale=False)
+    alphas = find_directions(F, labels, spec).S.toarray()
+    assert alphas[alone].any()
+    found = find_directions(X, labels, spec, features=F, beside=beside)
+    for S, rows in ((found.S, X), (found.beside.S, beside)):
+        lengths = np.linalg.norm(rows, axis=1)
+        carry = np.linalg.norm(F, axis=1) / np.where(lengths > 0, lengths, np.inf)
+        assert_allclose(S.toarray(), alphas * carry[:, None], rtol=1e-9)
 
 
 def test_features_of_other_samples_are_refused():

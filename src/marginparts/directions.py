@@ -74,19 +74,22 @@ class Whole(NamedTuple):
 class Directions(NamedTuple):
     """Dual coefficients S (n, 2p), and the names of the p two-class questions they answer.
 
-    The questions themselves are kept where they are asked for.
+    The questions themselves are kept where they are asked for. ``beside`` are the directions of
+    other columns of the same rows, from the same classifiers.
     """
 
     S: sp.csr_array
     names: tuple[str, ...]
     asked: Questions | None = None
+    beside: Directions | None = None
 
     def spread_over(self, rows: NDArray[np.intp], n: int) -> Directions:
         """Return the same for n rows, of which these are some; the others are zero."""
         counts = np.zeros(n + 1, self.S.indptr.dtype)
         counts[rows + 1] = np.diff(self.S.indptr)
         arrays = (self.S.data, self.S.indices, np.cumsum(counts, dtype=counts.dtype))
-        return self._replace(S=sp.csr_array(arrays, shape=(n, self.S.shape[1])))
+        beside = None if self.beside is None else self.beside.spread_over(rows, n)
+        return self._replace(S=sp.csr_array(arrays, shape=(n, self.S.shape[1])), beside=beside)
 
 
 def margin_directions(
@@ -185,41 +188,69 @@ def find_directions(
     weights: Array | None = None,
     by_mass: bool = False,
     keep: bool = False,
+    beside: Data | None = None,
 ) -> Directions:
     """`margin_directions` on trusted data (n, d).
 
     The classifiers see ``features`` (n, f) where they are given. ``whole`` says what is known of
     all rows, where these are only some. ``weights`` (n,) multiply the cost of each row, (n, p) that
     of each entry. With ``by_mass`` components keep the proportions that their duals give them. With
-    ``keep`` the questions come with the directions, and what their classifiers have seen.
+    ``keep`` the questions come with the directions, and what their classifiers have seen. Columns
+    of the same rows that stand ``beside`` X get directions of their own from these classifiers.
     """
     if isinstance(X, OutOfCore):
         return _gathered_directions(X, labels, spec, seed)
     seen = _seen(X, labels, spec, features, whole)
     if spec.pseudo is not None:
         labels = pseudo_labels(seen, labels, spec.pseudo, spec.C, seed, spec.class_weight)
-    mass = row_mass(X)
+    masses = [row_mass(block) for block in (X, beside) if block is not None]
+    mass = np.sum(masses, axis=0)
     tasks = [_without_empty(task, mass) for task in labels.tasks(spec.multiclass)]
     numbers = [k for k, task in enumerate(tasks) if len(np.unique(task.signs)) == 2]
     usable = [tasks[k] for k in numbers]
     counts = None if weights is None else [counts_of(weights, tasks[k], k) for k in numbers]
     costs, alphas = _costs_and_alphas(seen, usable, labels, spec, seed, counts)
     same = features is None and spec.features is None
-    carry = np.ones(len(mass)) if same else _carry(X, seen)
-    kept = _with_both_sides(usable, alphas, carry, enough=any if has_signs(X) else all)
-    usable = [usable[k] for k in kept]
-    own = [costs[k] for k in kept], [alphas[k] for k in kept]
-    _report_left_out(tasks, usable)
-    asked = Questions(seen, usable, *own, carry, np.ones(2 * len(kept)))
-    S = asked.directions()
-    if spec.scale and S.shape[1]:
-        count = np.sum if labels.weights is None else labels.weights.dot
-        total = count(mass) if whole is None else whole.mass
-        divisors = _divisors(S, mass, by_mass=by_mass)
-        asked = asked._replace(factors=total / np.where(divisors > 0, divisors, np.inf))
-        S = _in_range(S @ sp.diags_array(asked.factors))
-    names = tuple(task.name for task in usable)
-    return Directions(sp.csr_array(S).astype(X.dtype), names, asked if keep else None)
+    carry = np.ones(seen.shape[0]) if same else _carry(X, seen)
+    asked = Questions(seen, usable, costs, alphas, carry, np.ones(0))
+    scale = _Scale(spec.scale, labels.weights, None if whole is None else whole.mass, by_mass)
+    found = _carried(X, masses[0], asked, scale, keep=keep)
+    if beside is None:
+        _report_left_out(tasks, {*found.names})
+        return found
+    asked, scale = asked._replace(carry=_carry(beside, seen)), scale._replace(total=None)
+    other = _carried(beside, masses[1], asked, scale)
+    _report_left_out(tasks, {*found.names, *other.names})
+    return found._replace(beside=other)
+
+
+class _Scale(NamedTuple):
+    """Whether components are scaled, and to what: a mass of all rows, or that of those given."""
+
+    wanted: bool
+    counts: Array | None
+    total: float | None
+    by_mass: bool
+
+    def factors(self, S: sp.csr_array, mass: Array) -> Array:
+        """Return what the columns of S are multiplied by (2p,)."""
+        if not self.wanted or not S.shape[1]:
+            return np.ones(S.shape[1])
+        count = np.sum if self.counts is None else self.counts.dot
+        total = count(mass) if self.total is None else self.total
+        divisors = _divisors(S, mass, by_mass=self.by_mass)
+        return np.asarray(total / np.where(divisors > 0, divisors, np.inf))
+
+
+def _carried(
+    X: Data, mass: Array, asked: Questions, scale: _Scale, *, keep: bool = False
+) -> Directions:
+    """Return what the classifiers' coefficients are for the rows of X, which have these masses."""
+    asked = asked.some(_with_both_sides(asked, enough=any if has_signs(X) else all))
+    asked = asked._replace(factors=scale.factors(asked.directions(), mass))
+    S = _in_range(asked.directions())
+    names = tuple(task.name for task in asked.tasks)
+    return Directions(S.astype(X.dtype), names, asked if keep else None)
 
 
 def _costs_and_alphas(
@@ -280,9 +311,7 @@ def _carry(X: Data, seen: sp.csr_array) -> Array:
     return np.asarray(carry)
 
 
-def _with_both_sides(
-    tasks: list[BinaryTask], alphas: list[Array], carry: Array, enough: Callable[..., bool]
-) -> list[int]:
+def _with_both_sides(asked: Questions, enough: Callable[..., bool]) -> list[int]:
     """Return which tasks have coefficients above 0 on both sides, or on as many as are ``enough``.
 
     Among points of either sign one side is: the hyperplane goes through the origin, and samples of
@@ -290,8 +319,10 @@ def _with_both_sides(
     """
     return [
         k
-        for k, (task, alpha) in enumerate(zip(tasks, alphas, strict=True))
-        if enough(np.any((alpha * carry[task.rows])[task.signs == sign] > 0) for sign in (1, -1))
+        for k, (task, alpha) in enumerate(zip(asked.tasks, asked.alphas, strict=True))
+        if enough(
+            np.any((alpha * asked.carry[task.rows])[task.signs == sign] > 0) for sign in (1, -1)
+        )
     ]
 
 
@@ -349,11 +380,10 @@ def _divisors(S: sp.csr_array, mass: Array, *, by_mass: bool) -> Array:
     return np.asarray(S.shape[1] * XS_mass)
 
 
-def _report_left_out(tasks: list[BinaryTask], kept: list[BinaryTask]) -> None:
-    """Say which classifiers could not be trained."""
-    names = {task.name for task in kept}
+def _report_left_out(tasks: list[BinaryTask], names: set[str]) -> None:
+    """Say which classifiers could not be trained: those that have no name here."""
     left_out = [task.name for task in tasks if task.name not in names]
-    if left_out and kept:
+    if left_out and names:
         warnings.warn(
             f"Left out {len(left_out)} of {len(tasks)} classifiers, because one of their two "
             f"sides has no labeled sample with any weight: {', '.join(left_out[:8])}"
@@ -361,7 +391,7 @@ def _report_left_out(tasks: list[BinaryTask], kept: list[BinaryTask]) -> None:
             UserWarning,
             stacklevel=4,
         )
-    elif not kept:
+    elif not names:
         warnings.warn(
             "There are no labeled samples of two classes, so there is no margin to keep and this "
             "is plain NMF; label at least one sample of each of two classes.",

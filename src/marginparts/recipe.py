@@ -106,6 +106,7 @@ class Recipe:
         seed: int,
         *,
         weights: Array | None = None,
+        S_beside: sp.csr_array | None = None,
         gaps: Gaps | None = None,
         callback: Callback | None = None,
         logbook: Logbook | None = None,
@@ -116,14 +117,15 @@ class Recipe:
         ``gaps`` of X is not known, and counts for the start and S alone. The largest
         weight of the margin components comes first; each starts afresh, so what comes of it does
         not depend on the others. See `factorize_path` for the rest. Of columns with signs there
-        are parts of their own: ``beside`` in the result.
+        are parts of their own: ``beside`` in the result, with directions ``S_beside`` (n, 2q).
         """
         run = self.run
         if self.embedded:
             *words, vectors = blocks_of(X, self.embedded)
             signed = semi_path(
-                vectors, S, rank, lams, seed, run, scale=self.directions.scale, weights=weights,
-                callback=callback, logbook=None if words else logbook,
+                vectors, S_beside if words else S, rank, lams, seed, run,
+                scale=self.directions.scale, weights=weights, callback=callback,
+                logbook=None if words else logbook,
             )  # fmt: skip
             if not words:
                 return signed

@@ -23,6 +23,15 @@ def blobs():
     return X - X.mean(axis=0), y, target
 
 
+@pytest.fixture(scope="module")
+def words(blobs):
+    """Counts of words, of which a third speaks for each center."""
+    rng, target = np.random.default_rng(0), blobs[2]
+    words = rng.poisson(0.2, (150, 60)) + 0.0
+    words[np.arange(150), 20 * target + rng.integers(0, 20, 150)] += 2
+    return words
+
+
 @pytest.mark.parametrize("output", ["gram", "coefficients", "projection"])
 def test_what_lies_in_the_span_is_rebuilt(output, blobs):
     X, y, _ = blobs
@@ -58,11 +67,8 @@ def test_a_classifier_of_an_embedding(blobs, tmp_path):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_a_classifier_of_words_and_an_embedding(form, blobs, tmp_path):
+def test_a_classifier_of_words_and_an_embedding(form, blobs, words, tmp_path):
     X, y, target = blobs
-    rng = np.random.default_rng(0)
-    words = rng.poisson(0.2, (150, 60)) + 0.0
-    words[np.arange(150), 20 * target + rng.integers(0, 20, 150)] += 2
     both = form(np.hstack([words, X]))
     model = NMFAlphaClassifier(4, embedded=8, **LITTLE).fit(both, y)
     assert model.score(both, target) > 0.95
@@ -73,6 +79,25 @@ def test_a_classifier_of_words_and_an_embedding(form, blobs, tmp_path):
     assert_array_equal(
         load(tmp_path / "model").decision_function(both), model.decision_function(both)
     )
+
+
+def test_parts_of_vectors_do_not_depend_on_how_long_the_texts_are(blobs, words):
+    X, y, _ = blobs
+    longer = words * np.random.default_rng(1).integers(1, 9, (150, 1))
+    ours, others = (
+        NMFAlphaClassifier(4, embedded=8, **LITTLE).fit(np.hstack([each, X]), y).embedding_parts_
+        for each in (words, longer)
+    )
+    assert_allclose(ours.components_, others.components_, atol=1e-6)
+
+
+@pytest.mark.parametrize("silent", [[0], [0, 1, 2]])
+def test_vectors_keep_the_margin_of_a_class_without_words(silent, blobs, words):
+    X, y, target = blobs
+    some = words * ~np.isin(target, silent)[:, None]
+    model = NMFAlphaClassifier(4, embedded=8, **LITTLE).fit(np.hstack([some, X]), y)
+    assert list(model.embedding_parts_.margin_names_) == ["0", "1", "2"]
+    assert list(model.parts_.margin_names_) == [str(k) for k in range(3) if k not in silent]
 
 
 def test_the_words_of_a_classifier_with_vectors_are_matched_by_name(blobs):

@@ -179,7 +179,7 @@ def _fit_taught(
         )
         _fit_of(model, parts)(
             X, start, own, ready.seed, logbook=None if k else ready.logbook,  # it keeps one run
-            found=found, weights=labels.weights,
+            found=found.beside if k else found, weights=labels.weights,
         )  # fmt: skip
         parts.classes_ = labels.classes
         parts._project(None if signed else classroom.weights)

@@ -187,11 +187,15 @@ class Classroom:
     def directions(
         self, lesson: Lesson, recipe: Recipe, seed: int, whole: Whole | None = None
     ) -> Directions:
-        """Return the margin components of SVMs that learn from a lesson, over these rows."""
+        """Return the margin components of SVMs that learn from a lesson, over these rows.
+
+        Where columns with signs stand beside others, each of the two has its own.
+        """
+        X, *beside = self.blocks(recipe)
         return find_directions(
-            self.blocks(recipe)[0], lesson.labels, recipe.directions, seed,
+            X, lesson.labels, recipe.directions, seed,
             features=self.inputs, whole=whole, weights=lesson.weights,
-            by_mass=lesson.labels.multilabel,
+            by_mass=lesson.labels.multilabel, beside=beside[0] if beside else None,
         )  # fmt: skip
 
     def all_directions(
@@ -292,10 +296,11 @@ def _answers(
     """Yield what each candidate says of the hidden labels of a fold: decision values."""
     for cost, rank in product(grid.direction_C, grid.n_components):
         aimed = replace(recipe, directions=replace(recipe.directions, C=cost))
-        S = classroom.directions(lesson, aimed, seed).S
+        margins = classroom.directions(lesson, aimed, seed)
         found = recipe.parts(
-            classroom.X, classroom.start(lesson, rank), S, rank, grid.lam, seed,
+            classroom.X, classroom.start(lesson, rank), margins.S, rank, grid.lam, seed,
             weights=lesson.labels.weights, callback=trials.watch,
+            S_beside=None if margins.beside is None else margins.beside.S,
         )  # fmt: skip
         for lam, result in found:
             if trials.stopped:

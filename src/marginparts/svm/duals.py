@@ -164,12 +164,20 @@ class Questions(NamedTuple):
     carry: Array
     factors: Array
 
+    def some(self, numbers: list[int]) -> Questions:
+        """Return those of these numbers."""
+        return self._replace(
+            tasks=[self.tasks[k] for k in numbers],
+            costs=[self.costs[k] for k in numbers],
+            alphas=[self.alphas[k] for k in numbers],
+        )
+
     def directions(self, alphas: list[Array] | None = None) -> sp.csr_array:
         """Return S (n, 2p), in float64, of these alphas or of others."""
         own = self.alphas if alphas is None else alphas
         own = [alpha * self.carry[task.rows] for alpha, task in zip(own, self.tasks, strict=True)]
         S = columns_of(self.tasks, own, self.seen.shape[0])
-        if np.all(self.factors == 1):
+        if np.all(self.factors == 1):  # also where there are none yet
             return S
         return sp.csr_array(S @ sp.diags_array(self.factors))
 
