@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from marginparts._types import Array, Data, Samples
 from marginparts.backends.base import inverse_or_zero, safe_ratio
 from marginparts.solve.map import mixed_codes
-from marginparts.validation import check_matrix
+from marginparts.validation import canonical, check_matrix
 
 #: Shares of entries that are held at a time.
 _AT_ONCE = 1 << 22
@@ -146,8 +146,10 @@ def topic_view(
     check_is_fitted(model)
     parts = getattr(model, "parts_", getattr(model, "estimator_", model))
     parts = parts._as_parts() if hasattr(parts, "_as_parts") else parts
+    if getattr(parts, "embedded", 0) != 0:
+        raise ValueError("topic_view needs parts of 0 or larger, and these have either sign.")
     names = _names(model, parts, feature_names)
-    data = parts._check_data(X, reset=False)
+    data = _own_columns(model, parts, X)
     counted = sp.csr_array(data if counts is None else check_matrix(counts, "topic_view"))
     if counted.shape != data.shape:
         raise ValueError(f"counts has shape {counted.shape}, and X {data.shape}.")
@@ -226,10 +228,20 @@ def _names(model: Any, parts: Any, given: Sequence[str] | None) -> tuple[str, ..
     d = parts.components_.shape[1]
     if given is None:
         given = getattr(model, "feature_names_in_", None)
+        given = given if given is None else given[:d]  # those of an embedding come last
     names = [f"column {j + 1}" for j in range(d)] if given is None else given
     if len(names) != d:
         raise ValueError(f"There are {len(names)} names and {d} features; they must be equal.")
     return tuple(map(str, names))
+
+
+def _own_columns(model: Any, parts: Any, X: Samples) -> Data:
+    """Return X as trusted data in the columns of the parts, without those of an embedding."""
+    beside = getattr(model, "embedding_parts_", None)
+    if beside is None or getattr(X, "shape", (0, 0))[1] == parts.n_features_in_:
+        data: Data = parts._check_data(X, reset=False)
+        return data
+    return canonical(model._without_embedding(model._whole(X)))
 
 
 def _codes_and_words(parts: Any, X: Data) -> tuple[Array, Array]:

@@ -37,8 +37,11 @@ def check_matrix(X: Samples, whom: str) -> Data:
 
 
 @contextmanager
-def plain_words() -> Iterator[None]:
-    """Say what to do about missing values and texts; scikit-learn names another model."""
+def plain_words(*, signs: bool = False) -> Iterator[None]:
+    """Say what to do about missing values and texts; scikit-learn names another model.
+
+    Nothing can be left out of data with ``signs``, and 0 is not "nothing" there.
+    """
     try:
         yield
     except ValueError as error:
@@ -46,9 +49,12 @@ def plain_words() -> Iterator[None]:
             raise ValueError(_NO_TEXTS) from None
         if "X contains NaN" not in str(error):
             raise
+        way_out = (
+            "set it to 0 where nothing was counted, leave it out with "
+            'missing="nan", which NMFAlpha and its classifiers take, '
+        )
         raise ValueError(
-            "Input X contains NaN, a value that is missing; set it to 0 where nothing was counted, "
-            'leave it out with missing="nan", which NMFAlpha and its classifiers take, fill it '
+            f"Input X contains NaN, a value that is missing; {'' if signs else way_out}fill it "
             "with sklearn.impute.SimpleImputer, or drop its row."
         ) from None
 

@@ -5,7 +5,15 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from marginparts import NMFAlpha, NMFAlphaClassifier, NMFAlphaConsensus, load, match_parts, save
+from marginparts import (
+    NMFAlpha,
+    NMFAlphaClassifier,
+    NMFAlphaConsensus,
+    SemiNMFAlpha,
+    load,
+    match_parts,
+    save,
+)
 from marginparts.datasets import load_digits_49
 
 DIGITS = load_digits_49()
@@ -84,6 +92,7 @@ def test_parts_with_a_place_of_their_own_keep_it():
         ({"n_runs": 1}, "n_runs"),
         ({"run_iter": 0}, "run_iter"),
         ({"estimator": NMFAlpha(3, init="nndsvda")}, "init of the estimator"),
+        ({"estimator": SemiNMFAlpha(3)}, "must be an NMFAlpha, and it is a SemiNMFAlpha"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, message):

@@ -8,7 +8,15 @@ from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.preprocessing import normalize
 
-from marginparts import Checkpoint, NMFAlpha, NMFAlphaClassifier, SemiNMFAlpha, load, save
+from marginparts import (
+    Checkpoint,
+    NMFAlpha,
+    NMFAlphaClassifier,
+    SemiNMFAlpha,
+    load,
+    save,
+    topic_view,
+)
 
 LITTLE = {"max_iter": 20, "random_state": 0, "rehearse": False}
 
@@ -118,9 +126,46 @@ def test_the_words_of_a_classifier_with_vectors_are_matched_by_name(blobs):
 
 def test_signs_are_refused_with_the_way_out(blobs):
     X, y, _ = blobs
-    for model in (NMFAlpha(2), NMFAlphaClassifier(2), NMFAlphaClassifier(2, embedded=3)):
+    for model in (NMFAlpha(2), NMFAlphaClassifier(2)):
         with pytest.raises(ValueError, match=r"embedded='all'.* or SemiNMFAlpha"):
             model.fit(X, y)
+
+
+def test_an_embedding_that_does_not_come_last_is_refused(blobs, words):
+    X, y, _ = blobs
+    with pytest.raises(ValueError, match="only the last 8 may have them, so put the embedding"):
+        NMFAlphaClassifier(2, embedded=8).fit(np.hstack([X, words]), y)
+
+
+@pytest.mark.parametrize(
+    "model", [SemiNMFAlpha(2), NMFAlphaClassifier(2, embedded="all")], ids=["parts", "classifier"]
+)
+def test_gaps_in_an_embedding_can_only_be_filled(model, blobs):
+    X, y = blobs[0].copy(), blobs[1]
+    X[3, 3] = np.nan
+    with pytest.raises(ValueError, match="contains NaN, a value that is missing; fill it"):
+        model.fit(X, y)
+    if "missing" in model.get_params():
+        with pytest.raises(ValueError, match="missing needs data without embedded columns"):
+            model.set_params(missing="nan").fit(X, y)
+
+
+@pytest.mark.parametrize("form", ["coo", "bsr", "csr"])
+def test_any_format_of_a_sparse_matrix_is_fitted_and_scored(form, blobs, words):
+    X, y, target = blobs
+    both = sp.coo_array(np.hstack([words, X])).asformat(form)
+    assert NMFAlphaClassifier(3, embedded=8, **LITTLE).fit(both, y).score(both, target) > 0.9
+
+
+def test_parts_of_words_can_be_read_as_topics_and_those_of_vectors_cannot(blobs, words):
+    X, y, _ = blobs
+    both = np.hstack([words, X])
+    model = NMFAlphaClassifier(3, embedded=8, **LITTLE).fit(both, y)
+    ours, alone = topic_view(model, both), topic_view(model.parts_, words)
+    assert_array_equal(ours.words, alone.words)
+    assert ours.feature_names == alone.feature_names
+    with pytest.raises(ValueError, match="these have either sign"):
+        topic_view(SemiNMFAlpha(2, random_state=0).fit(X, y), X)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +175,10 @@ def test_signs_are_refused_with_the_way_out(blobs):
         ({"embedded": -1}, "integer, 0 or larger"),
         ({"embedded": "all", "pseudo": "svm"}, "need teachers"),
         ({"embedded": "all", "prior": np.ones((1, 8))}, "prior needs data without"),
-        ({"embedded": "all", "init": "nndsvda"}, "init='nndsvda' is unknown"),
+        ({"embedded": "all", "init": "nndsvda"}, "init must be 'auto' or 'random', and it is 'nnd"),
+        ({"embedded": "all", "init": (np.ones((150, 2)), np.ones((8, 2)))}, "it is a pair"),
+        ({"embedded": "ALL"}, "a number of columns, or 'all'"),
+        ({"embedded": 3, "alpha_H": 0.1}, "alpha_H needs data without"),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes, says, blobs):

@@ -64,7 +64,7 @@ def suggest_next(
     the file leave in doubt. Rows that have a label are passed over. Rows count from 1, without the
     header. --min-df, --max-df and --missing are for a file without a model, which knows them.
     With --suspects it is the other way round: labels that the others speak against, those
-    with the most evidence first; each was hidden while the others spoke.
+    with the most evidence first; each was hidden while the others spoke. Vectors take no part.
     """
     from marginparts.app.suggestion import suggest
     from marginparts.labeling.suggest import to_check, to_label
@@ -73,7 +73,9 @@ def suggest_next(
         if file is None or suspects:
             if embeddings is not None:
                 raise FileProblemError(
-                    "Vectors are for the suggestions of a model; leave out --embeddings."
+                    "--suspects looks at the samples without their vectors; leave out --embeddings."
+                    if suspects
+                    else "Vectors are for the suggestions of a model; leave out --embeddings."
                 )
             how = {"min_df": min_df, "max_df": max_df, "missing": missing}
             pool = _pool(model, file, how, text=text, label=label, encoding=encoding)

@@ -90,8 +90,8 @@ def predict(
     The file's own columns are kept, and behind them come predicted, score and probability (empty
     where the labels were too few to tell). In .csv and .tsv a cell that a spreadsheet would run
     (it begins with = + - or @) has a ' in front; --raw keeps it as it is. Several labels stand in
-    one cell, the surest first. A sample without a known word has no label. The file is read in
-    pieces and may be larger than memory.
+    one cell, the surest first. A sample without a known word (and without a vector) has no label.
+    The file is read in pieces and may be larger than memory.
     """
     from marginparts.app.writers import open_table_writer
 

@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import (
     BaseEstimator,
@@ -303,7 +304,8 @@ class PartlyLabeledClassifier(ClassifierMixin, BaseEstimator):
         if is_dask(X) or isinstance(X, Elsewhere):
             predicted = np.asarray(self.predict(X))[known]
         else:
-            predicted = self.predict(_safe_indexing(X, np.flatnonzero(known)))
+            rows: Any = sp.csr_array(X) if sp.issparse(X) else X  # not all formats have rows
+            predicted = self.predict(_safe_indexing(rows, np.flatnonzero(known)))
         return float(accuracy_score(truth, predicted, sample_weight=weight))
 
     def _check_form(self, labels: Labels) -> None:
@@ -356,7 +358,9 @@ class PartsClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyL
     def transform(self, X: Samples, *, out: str | os.PathLike[str] | None = None) -> Array:
         """Return the samples expressed in the parts (n, r), see `NMFAlpha.transform`.
 
-        Of mixed codes it is the projection; ``parts_.transform`` gives all that the SVM sees.
+        Of mixed codes it is the projection; ``parts_.transform`` gives all that the SVM sees. Where
+        an embedding stands beside other columns, it is these others in `parts_`, which take no
+        more; ``embedding_parts_.transform`` takes the embedding.
         """
         if is_dask(X):
             return mapped_lazily(self._transformed, X, out)
@@ -369,6 +373,7 @@ class PartsClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PartlyL
     def inverse_transform(self, X: Samples) -> Array:
         """Rebuild samples (n, d) from what `transform` returns, see `NMFAlpha.inverse_transform`.
 
+        They have the columns of `parts_`, so none of an embedding that stands beside others.
         Mixed codes have lost the size of a sample: what is rebuilt of them has a size of its own.
         """
         check_is_fitted(self)

@@ -38,6 +38,7 @@ from marginparts.validation import (
     check_signed,
     check_signs,
     check_weights,
+    has_signs,
     is_dask,
     on_the_host,
     plain_words,
@@ -118,7 +119,7 @@ def warn_of_the_limit(estimator: BaseEstimator, depth: int = 2) -> None:
 def validated(estimator: BaseEstimator, X: Samples, *, reset: bool) -> Data:
     """Return X as numbers in memory; the number of features is noted with ``reset``."""
     finite = "allow-nan" if getattr(estimator, "missing", None) == "nan" else True
-    with plain_words():
+    with plain_words(signs=getattr(estimator, "embedded", 0) != 0):
         return validate_data(
             estimator, on_the_host(X), accept_sparse="csr", dtype=DTYPES, order="C", reset=reset,
             ensure_all_finite=finite,
@@ -142,9 +143,10 @@ def _checked(estimator: BaseEstimator, X: Samples | Elsewhere, *, reset: bool) -
     name, signs = type(estimator).__name__, getattr(estimator, "embedded", 0) != 0
     if not isinstance(X, Elsewhere):
         X = validated(estimator, X, reset=reset)
-        first = X.shape[1] - (embedded_columns(estimator, X.shape[1]) if signs else 0)
-        if first:
-            check_signs(X[:, :first] if signs else X, name)
+        if not signs:
+            check_signs(X, name)
+        else:
+            _check_words(X, embedded_columns(estimator, X.shape[1]), name)
         return X
     if signs:
         raise ValueError(
@@ -162,11 +164,24 @@ def _checked(estimator: BaseEstimator, X: Samples | Elsewhere, *, reset: bool) -
     return X
 
 
+def _check_words(X: Data, embedded: int, name: str) -> None:
+    """Refuse entries below zero outside the embedded columns, which are the last ones."""
+    first = X.shape[1] - embedded
+    if first and has_signs(X[:, :first]):
+        raise ValueError(
+            f"Negative values in the first {first} columns of the data passed to {name}: with "
+            f"embedded={embedded} only the last {embedded} may have them, so put the embedding "
+            "last, or correct embedded."
+        )
+
+
 def embedded_columns(estimator: BaseEstimator, d: int) -> int:
     """Return how many of the last columns may have either sign."""
     value = getattr(estimator, "embedded", 0)
     if isinstance(value, str) and value == "all":
         return d
+    if isinstance(value, str):
+        raise ValueError(f"embedded={value!r} is unknown; it is a number of columns, or 'all'.")
     if check_count(value, "embedded", least=0) > d:
         raise ValueError(f"embedded={value!r} is more than the {d} columns of X.")
     return int(value)

@@ -44,7 +44,6 @@ from marginparts.svm.class_weights import check_class_weight
 from marginparts.validation import (
     check_count,
     check_nonnegative,
-    check_option,
     check_positive,
     check_rank,
 )
@@ -112,10 +111,10 @@ def plan_of(
     )
     _recipe(model, taught=model.pseudo == "teachers")
     _most_unlabeled(model)
+    if model.embedded != 0:
+        _check_embedded(model)
     X = check_training_rows(model, X)
     embedded = embedded_columns(model, X.shape[1])
-    if embedded:
-        _check_embedded(model)
     _check_consensus(model, X)
     folds = _fold_numbers(cv, X, y) if _has_folds(cv) else None
     n, seeds = X.shape[0], _seeds(model, X.shape[1])
@@ -195,9 +194,16 @@ def _check_embedded(model: NMFAlphaClassifier) -> None:
         "seeds": None, "prior": None, "missing": None, "exclusivity": 0, "alpha_W": 0,
         "fixed": None, "allowed": None, "consensus": 0,
     }  # fmt: skip
-    for name, value in unset.items():
-        if getattr(model, name) is not None and np.any(getattr(model, name) != value):
+    penalty = model.alpha_H if model.alpha_H != "same" else 0.0
+    given = {**{name: getattr(model, name) for name in unset}, "alpha_H": penalty}
+    for name, value in given.items():
+        if value is not None and np.any(value != unset.get(name, 0.0)):
             raise ValueError(f"{name} needs data without embedded columns; drop one of them.")
+    if not isinstance(model.init, str) or model.init not in ("auto", "random"):
+        told = repr(model.init) if isinstance(model.init, str) else "a pair (H, V)"
+        raise ValueError(
+            f"With embedded columns init must be 'auto' or 'random', and it is {told}."
+        )
 
 
 def _check_consensus(model: NMFAlphaClassifier, X: Any) -> None:
@@ -241,7 +247,6 @@ def _run(
     """Return how the rows that count are factorized, checked against the data."""
     run = counted.run(recipe.run)
     if recipe.embedded:
-        check_option(run.init, "init", ("auto", "random"))
         return run
     names, checked = column_names(model), run
     for rank in sorted(ranks, reverse=True):

@@ -113,7 +113,8 @@ class NMFAlphaClassifier(CarriesParts, PartsClassifier, ShowsParts):
     embedded : int or "all"
         How many of the last columns are coordinates of an embedding, of either sign. They have
         parts of their own (`SemiNMFAlpha`), and the SVM sees both codes side by side. For X in
-        memory; not with seeds, a prior, penalties, constraints, ``consensus`` or ``missing``.
+        memory, and ``init`` is "auto" or "random"; not with seeds, a prior, penalties, constraints,
+        ``consensus`` or ``missing``.
     max_unlabeled : int or None
         Unlabeled samples that are learned from, at most; where there are more, so many of them are
         drawn at random, since the others cost time and memory and change next to nothing. None
@@ -168,7 +169,8 @@ class NMFAlphaClassifier(CarriesParts, PartsClassifier, ShowsParts):
         Decision values of the SVMs above which a label is given; they are already subtracted from
         `decision_function`.
     coef_ : (p, r) or (p, 2r) array
-        Hyperplanes over the codes that ``parts_.transform`` gives.
+        Hyperplanes over the codes that ``parts_.transform`` gives, and then over those of
+        ``embedding_parts_.transform``, if there are any.
     intercept_ : (p,) array
     teachers_ : dict
         The share of each teacher in the guessed labels; empty without them.

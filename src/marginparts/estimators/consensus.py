@@ -137,6 +137,8 @@ class NMFAlphaConsensus(
         if is_dask(X) or isinstance(X, Elsewhere):
             raise ValueError("NMFAlphaConsensus needs X in memory.")
         model = NMFAlpha() if self.estimator is None else clone(self.estimator)
+        if not isinstance(model, NMFAlpha):
+            raise ValueError(f"estimator must be an NMFAlpha, and it is a {type(model).__name__}.")
         if not isinstance(model.init, str) or model.init not in ("auto", "random"):
             raise ValueError("The init of the estimator must be 'auto' or 'random'.")
         X, y, sample_weight = _distinct(copy(model), X, y, sample_weight)

@@ -22,7 +22,8 @@ _KINDS = {
 #: What to say of a value below 0.
 SIGNED_IF = (
     "; vectors of an encoder may have signs: fit a file of texts or counts, and give them beside "
-    "it with --embeddings FILE"
+    "it with --embeddings FILE (vectors alone are for Python: "
+    "NMFAlphaClassifier(embedded='all'))"
 )
 
 

@@ -81,7 +81,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if not is_registered(model):
         raise ValueError(
             f"A {type(model).__name__} cannot be saved; give a fitted estimator of marginparts "
-            "(skops.io.dump takes others)."
+            "that has parts or predicts (skops.io.dump takes others)."
         )
     encoded = encode(model)
     tree = {"format": FORMAT, "version": VERSION, "marginparts": __version__}
