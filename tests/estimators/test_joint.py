@@ -135,6 +135,14 @@ def test_what_it_does_not_go_with_is_refused(options, word):
         NMFAlpha(3, directions="joint", **options).fit(X, y)
 
 
+def test_rows_may_repeat_each_other():
+    X, y = data()
+    X, y = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    fitted = NMFAlpha(3, directions="joint", max_iter=10, random_state=0).fit(X, y)
+    assert fitted.sample_weight_ is None
+    assert fitted.directions_.shape == (len(X), 2)
+
+
 def test_weights_and_other_estimators_are_refused():
     X, y = data()
     with pytest.raises(ValueError, match="sample_weight"):

@@ -304,6 +304,7 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         run = check_parts(counted.run(recipe.run), X, r, column_names(self))
         n, (X, y, weights, rows) = X.shape[0], counted
         in_place = isinstance(missing, Gaps) or not isinstance(self.init, str)
+        in_place = in_place or self.directions == "joint"  # which knows of no weights
         same = together(X, y, weights) if counted.may_repeat and not in_place else None
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
