@@ -373,7 +373,7 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         result: Result | None = None
         if self.directions == "joint" and labels is not None:
             found, result, self.joint_curve_, self.joint_scores_ = joint_fit(
-                X, labels, recipe, int(self.n_components), float(self.lam), seed
+                X, labels, recipe, int(self.n_components), float(self.lam), seed, self.callback
             )
         if found is None and labels is not None:
             found = find_directions(X, labels, recipe.directions, seed)
