@@ -36,6 +36,23 @@ def test_units_do_not_matter(X):
     assert_allclose(*ours)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("unit", [1e-7, 1e-30, 1e30])
+def test_shares_do_not_depend_on_the_size_of_a_row(unit, dtype, form, X):
+    X = X.astype(dtype)
+    landmarks = Landmarks("hellinger", n_landmarks=7, random_state=0).fit(form(X))
+    small = form(dtype(unit) * X)
+    atol = 1e-5 if dtype is np.float32 else 1e-12
+    assert_allclose(landmarks.transform(small), landmarks.transform(form(X)), atol=atol)
+
+
+def test_an_empty_row_has_no_shares(X):
+    landmarks = Landmarks("hellinger", n_landmarks=7, random_state=0).fit(X)
+    expected = np.exp(-landmarks.gamma_ * (landmarks.landmarks_**2).sum(axis=1))
+    assert_allclose(landmarks.transform(np.zeros((1, 5)))[0], expected, atol=1e-12)
+
+
 @pytest.mark.wide
 @pytest.mark.parametrize("kernel", ["rbf", "chi2"])
 def test_every_check_passes(kernel):

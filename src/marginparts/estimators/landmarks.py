@@ -15,6 +15,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import Array, Data, Samples, Seed, Targets
+from marginparts.backends.base import safe_ratio
 from marginparts.estimators._inputs import Counted, validated
 from marginparts.estimators._repeats import together
 from marginparts.solve.start import thread_pools
@@ -160,7 +161,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return rows
         rows = as_nonnegative(rows, name)
         check_sum(rows, name)
-        return np.sqrt(normalize(rows, "l1")) if self.kernel == "hellinger" else rows
+        return np.sqrt(_shares(rows)) if self.kernel == "hellinger" else rows
 
     def _distances(self, rows: Data) -> Array:
         """Return the distances (n, m) to the landmarks, squared unless they are chi-squared."""
@@ -181,6 +182,14 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags.input_tags.positive_only = self.kernel != "rbf"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _shares(rows: Data) -> Data:
+    """Return rows (n, d) that sum to 1, or to 0."""
+    if not isinstance(rows, np.ndarray):
+        return normalize(rows, "l1")
+    # scikit-learn leaves dense rows with a small sum as they are
+    return safe_ratio(rows, rows.sum(axis=1, dtype=np.float64, keepdims=True))
 
 
 def _median(distances: Array, weights: Array | None) -> float:
