@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import marginparts
 from marginparts.app import encoders
 from marginparts.app.explanation import contributions
-from marginparts.app.preparation import PreparationError
+from marginparts.app.preparation import PreparationError, beside
 from marginparts.app.readers import Layout, open_source
 from marginparts.cli import app
 from marginparts.files.atomic import FileProblemError
@@ -108,6 +108,23 @@ def test_neither_the_size_of_vectors_nor_of_batches_matters(folder, monkeypatch,
     with out.open() as file:
         found = [float(row["score left"]) for row in csv.DictReader(file)]
     assert_allclose(found, expected[:, 0], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e-7, 1e19, 1e30])
+def test_vectors_of_any_size_are_made_of_length_1(unit):
+    vectors = np.vstack([VECTORS, np.zeros(5)]).astype(np.float32)
+    own = beside(np.ones((61, 2), np.float32), np.float32(unit) * vectors)[:, 2:]
+    assert own.dtype == np.float32
+    assert_allclose(np.linalg.norm(own[:60], axis=1), 1, rtol=1e-6)
+    assert_allclose(own, beside(np.ones((61, 2), np.float32), vectors)[:, 2:], rtol=1e-6)
+    assert not own[60].any()
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf])
+def test_vectors_of_python_must_be_finite_too(strange):
+    vectors = np.where(np.arange(60)[:, None] == 8, strange, VECTORS)
+    with pytest.raises(PreparationError, match="Vector 9 does not have finite numbers"):
+        beside(np.ones((60, 2)), vectors)
 
 
 @pytest.mark.parametrize(
