@@ -95,6 +95,25 @@ def test_every_check_passes(kernel):
         check_estimator(Landmarks(kernel, n_landmarks=5, random_state=0), on_skip=None)
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_few_rows_are_dense_at_once(kernel, monkeypatch):
+    from marginparts.estimators import landmarks as module
+
+    monkeypatch.setattr(module, "_AT_ONCE", 600)
+    name = "additive_chi2_kernel" if kernel == "chi2" else "euclidean_distances"
+    measured, sizes = getattr(module, name), []
+
+    def seen(rows, *given, **options):
+        sizes.append(np.prod(rows.shape))
+        return measured(rows, *given, **options)
+
+    monkeypatch.setattr(module, name, seen)
+    X = sp.random_array((80, 100), density=0.05, random_state=0, format="csr")
+    Landmarks(kernel, n_landmarks=4, random_state=0).fit(X).transform(X)
+    assert sizes
+    assert max(sizes) <= 600
+
+
 def test_curved_classes_become_linear():
     X, target = make_circles(200, noise=0.05, factor=0.5, random_state=0)
     y = np.where(np.arange(200) < 40, target, -1)

@@ -172,7 +172,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         # what all have in common would take digits from the differences
         middle = landmarks.mean(axis=0) if dense and not chi2 else np.zeros(1)
         landmarks -= middle
-        for some in gen_batches(rows.shape[0], max(1, _AT_ONCE // len(landmarks))):
+        for some in gen_batches(rows.shape[0], max(1, _AT_ONCE // max(landmarks.shape))):
             own: Any = rows[some].astype(np.float64)
             if chi2:
                 own = own if dense else own.toarray()
