@@ -169,6 +169,18 @@ def test_models_say_what_they_need(folder, tmp_path):
                                       tmp_path / "m")  # fmt: skip
 
 
+@pytest.mark.parametrize("n", [1, 59, 61])
+def test_models_need_a_vector_for_each_sample(n, folder):
+    model = marginparts.load(folder / "both.model")
+    vectors = np.vstack([VECTORS, VECTORS])[:n]
+    says = f"number of samples is 60 and that of vectors is {n}; give one vector for each sample"
+    with pytest.raises(PreparationError, match=says):
+        model.predict(TEXTS, vectors)
+    for strange in (VECTORS[:, 0], [[1.0] * 5, [1.0]], VECTORS[:, :4]):
+        with pytest.raises(PreparationError, match="fitted with vectors of 5 numbers"):
+            model.predict(TEXTS, strange)
+
+
 @pytest.mark.wide
 def test_a_matrix_with_vectors(tmp_path):
     counts = np.array([[text.split().count(word) for word in WORDS] for text in TEXTS])
@@ -203,6 +215,27 @@ def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeyp
     np.save(tmp_path / "own.npy", own)
     run("predict", model, docs, "--embeddings", tmp_path / "own.npy", "--out", tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    encoders._loaded.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (np.ones((2, 4)), "was given 3 texts and made 2 vectors"),
+        (np.ones((4, 4)), "was given 3 texts and made 4 vectors"),
+        ([[1.0, 2.0], [1.0], [1.0, 2.0]], "does not make a vector of as many finite numbers"),
+        ([["a"], ["b"], ["c"]], "does not make a vector of as many finite numbers"),
+        (None, "does not make a vector of as many finite numbers"),
+        (np.ones(3), "does not make a vector of as many finite numbers"),
+        (np.full((3, 2), np.inf), "does not make a vector of as many finite numbers"),
+        (np.full((3, 2), 1e300), "does not make a vector of as many finite numbers"),
+    ],
+)
+def test_strange_answers_of_encoders_are_refused(made, says, monkeypatch):
+    monkeypatch.setitem(encoders.LOADERS, "wordllama", lambda which: lambda texts: made)
+    encoders._loaded.cache_clear()
+    with pytest.raises(PreparationError, match=f"^wordllama {says}.*[.]$"):
+        encoders.encoded("wordllama", ["a", "b", "c"])
     encoders._loaded.cache_clear()
 
 

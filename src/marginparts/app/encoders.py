@@ -64,10 +64,24 @@ def check_encoder(name: str) -> None:
 def encoded(name: str, texts: Sequence[str]) -> Array:
     """Return what an encoder makes of texts: vectors (n, k), finite and in float32."""
     check_encoder(name)
+    given = list(texts) or [""]
     with _offline():
-        vectors = np.asarray(_loaded(name)(list(texts) or [""]), dtype=np.float32)
+        made = _loaded(name)(given)
+    try:
+        with np.errstate(over="ignore"):  # too large is infinite
+            vectors = np.asarray(made, dtype=np.float32)
+    except (TypeError, ValueError):  # vectors of several lengths, or no numbers
+        vectors = np.empty(0, dtype=np.float32)
     if vectors.ndim != 2 or not np.isfinite(vectors).all():
-        raise PreparationError(f"{name} does not make a vector of finite numbers of each text.")
+        raise PreparationError(
+            f"{name} does not make a vector of as many finite numbers of each text; use another "
+            "encoder, or give vectors in a file."
+        )
+    if len(vectors) != len(given):
+        raise PreparationError(
+            f"{name} was given {len(given)} texts and made {len(vectors)} vectors; use another "
+            "encoder, or give one vector for each text in a file."
+        )
     return vectors[: len(texts)]
 
 

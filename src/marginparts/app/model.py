@@ -157,7 +157,7 @@ class Model:
             vectors = encoded(self.layout.encoder, samples)  # type: ignore[arg-type]
         if not k and vectors is not None:
             raise PreparationError("The model was fitted without vectors; leave them out.")
-        if k and (vectors is None or np.shape(vectors)[1:] != (k,)):
+        if k and _width(vectors) != k:
             raise PreparationError(
                 f"The model was fitted with vectors of {k} numbers beside the samples; give one "
                 "from the same encoder for each."
@@ -247,6 +247,15 @@ class Model:
 def _kept(samples: Any) -> Any:
     """Return samples as a list if they come from an iterator: they are read more than once."""
     return list(samples) if isinstance(samples, Iterator) else samples
+
+
+def _width(vectors: Any) -> int | None:
+    """Return how many numbers each vector has; None if there are none, or not as many in all."""
+    try:
+        _, k = np.shape(vectors)
+    except ValueError:
+        return None
+    return int(k)
 
 
 def _check_texts(samples: Any) -> None:

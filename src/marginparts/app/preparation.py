@@ -161,6 +161,11 @@ def beside(rows: Data, vectors: Array | None) -> Data:
     if vectors is None:
         return rows
     unit = _of_length_one(np.asarray(vectors, dtype=np.float32))
+    if len(unit) != rows.shape[0]:
+        raise PreparationError(
+            f"The number of samples is {rows.shape[0]} and that of vectors is {len(unit)}; give "
+            "one vector for each sample."
+        )
     if isinstance(rows, np.ndarray):
         return np.hstack([rows, unit])
     return sp.csr_array(sp.hstack([rows, sp.csr_array(unit)]))
