@@ -211,6 +211,10 @@ def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeyp
     assert_array_equal(fitted.decision_function(TEXTS), fitted.decision_function(TEXTS, own))
     assert_array_equal(fitted.decision_function(iter(TEXTS)), fitted.decision_function(TEXTS))
     assert fitted.predict([]) == []
+    coded = [text.encode() if k % 2 else text for k, text in enumerate(TEXTS)]
+    assert_array_equal(fitted.decision_function(coded), fitted.decision_function(TEXTS))
+    with pytest.raises(ValueError, match="sample 2 is bytes that are not UTF-8; decode it"):
+        fitted.predict(["caf\xe9", "caf\xe9".encode("latin-1")])
     run("predict", model, docs, "--out", tmp_path / "a.csv")
     np.save(tmp_path / "own.npy", own)
     run("predict", model, docs, "--embeddings", tmp_path / "own.npy", "--out", tmp_path / "b.csv")
