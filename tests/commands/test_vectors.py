@@ -222,6 +222,33 @@ def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeyp
     encoders._loaded.cache_clear()
 
 
+def test_a_model_finds_the_folder_of_its_encoder_from_anywhere(folder, tmp_path, monkeypatch):
+    seen = []
+
+    def folder_of(which):
+        seen.append(which)
+        return counting("")
+
+    for place in ("here", "there"):
+        (tmp_path / place / "encoder").mkdir(parents=True)
+    monkeypatch.setitem(encoders.LOADERS, "model2vec", folder_of)
+    encoders._loaded.cache_clear()
+    own = str(tmp_path / "here" / "encoder")
+    monkeypatch.chdir(tmp_path / "here")
+    run("fit", folder / "docs.csv", *TABLE, *QUICK, "--embed", "model2vec:encoder", "--out", "m")
+    model = marginparts.load("m")
+    assert model.layout.encoder == f"model2vec:{own}"
+    monkeypatch.chdir(tmp_path / "there")
+    model.predict(TEXTS)
+    assert seen == [own]
+    encoders.encoded("model2vec:encoder", TEXTS)  # another one with the same name
+    assert seen == [own, str(tmp_path / "there" / "encoder")]
+    assert encoders.settled("sentence-transformers:some") == "sentence-transformers:some"
+    for other in ("wordllama", "sentence-transformers:" + 5000 * "a"):
+        assert encoders.settled(other) == other
+    encoders._loaded.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("made", "says"),
     [

@@ -61,9 +61,16 @@ def check_encoder(name: str) -> None:
         )
 
 
+def settled(name: str) -> str:
+    """Return the name of an encoder, with a folder in full: it is the same wherever one is."""
+    kind, _, which = name.partition(":")
+    return f"{kind}:{Path(which).absolute()}" if os.path.isdir(which) else name
+
+
 def encoded(name: str, texts: Sequence[str]) -> Array:
     """Return what an encoder makes of texts: vectors (n, k), finite and in float32."""
     check_encoder(name)
+    name = settled(name)  # what is loaded is kept by its name
     given = list(texts) or [""]
     with _offline():
         made = _loaded(name)(given)
