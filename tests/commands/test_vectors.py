@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -220,6 +223,40 @@ def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeyp
     run("predict", model, docs, "--embeddings", tmp_path / "own.npy", "--out", tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
     encoders._loaded.cache_clear()
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_encoders_are_offline_whatever_was_imported_before(before, monkeypatch):
+    hub = SimpleNamespace(HF_HUB_OFFLINE=before)  # as it is once it was imported
+    monkeypatch.setitem(sys.modules, "huggingface_hub.constants", hub)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    seen = []
+
+    def load(which):
+        seen.append((hub.HF_HUB_OFFLINE, os.environ["HF_HUB_OFFLINE"]))
+        return failing
+
+    def failing(texts):
+        seen.append((hub.HF_HUB_OFFLINE, os.environ["HF_HUB_OFFLINE"]))
+        raise MemoryError
+
+    monkeypatch.setitem(encoders.LOADERS, "wordllama", load)
+    encoders._loaded.cache_clear()
+    with pytest.raises(MemoryError):
+        encoders.encoded("wordllama", TEXTS)
+    assert seen == [(True, "1"), (True, "1")]
+    assert hub.HF_HUB_OFFLINE is before
+    assert "HF_HUB_OFFLINE" not in os.environ
+    encoders._loaded.cache_clear()
+
+
+@pytest.mark.extra
+def test_the_hub_knows_that_it_is_offline_and_then_that_it_is_not():
+    hub = pytest.importorskip("huggingface_hub", minversion="1.0")
+    before = hub.is_offline_mode()
+    with encoders._offline():
+        assert hub.is_offline_mode()
+    assert hub.is_offline_mode() is before
 
 
 def test_a_model_finds_the_folder_of_its_encoder_from_anywhere(folder, tmp_path, monkeypatch):

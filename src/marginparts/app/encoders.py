@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -117,11 +118,19 @@ def _library(module: str, package: str) -> Any:
 def _offline() -> Iterator[None]:
     """Tell the libraries that fetch models to leave the network alone."""
     names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    try:
+        # it reads the environment once, when it is imported: now, so that it can be put back
+        hub: Any = importlib.import_module("huggingface_hub.constants")
+    except ImportError:
+        hub = SimpleNamespace()
     before = {name: os.environ.get(name) for name in names}
+    known = getattr(hub, "HF_HUB_OFFLINE", False)
     os.environ.update(dict.fromkeys(names, "1"))
+    hub.HF_HUB_OFFLINE = True
     try:
         yield
     finally:
+        hub.HF_HUB_OFFLINE = known
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
