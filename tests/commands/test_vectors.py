@@ -250,6 +250,18 @@ def test_encoders_are_offline_whatever_was_imported_before(before, monkeypatch):
     encoders._loaded.cache_clear()
 
 
+def test_a_damaged_folder_of_model2vec_is_refused(tmp_path, monkeypatch):
+    class StaticModel:
+        @staticmethod
+        def from_pretrained(path):
+            raise Exception("Error while deserializing header")
+
+    monkeypatch.setitem(sys.modules, "model2vec", SimpleNamespace(StaticModel=StaticModel))
+    encoders._loaded.cache_clear()
+    with pytest.raises(PreparationError, match="holds no model that model2vec can load"):
+        encoders.encoded(f"model2vec:{tmp_path}", TEXTS)
+
+
 @pytest.mark.extra
 def test_the_hub_knows_that_it_is_offline_and_then_that_it_is_not():
     hub = pytest.importorskip("huggingface_hub", minversion="1.0")

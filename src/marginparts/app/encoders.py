@@ -29,7 +29,13 @@ def _wordllama(which: str) -> Encoder:
 def _model2vec(which: str) -> Encoder:
     if not Path(which).is_dir():
         raise PreparationError(f"--embed model2vec:{which} needs the folder of a saved model.")
-    loaded = _library("model2vec", "model2vec").StaticModel.from_pretrained(which)
+    library = _library("model2vec", "model2vec")
+    try:
+        loaded = library.StaticModel.from_pretrained(which)
+    except Exception as error:  # damaged files make its libraries raise anything
+        raise PreparationError(
+            f"{which} holds no model that model2vec can load; save the model there again."
+        ) from error
     return lambda texts: loaded.encode(list(texts))
 
 
