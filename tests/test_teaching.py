@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits, make_blobs
+from sklearn.preprocessing import normalize
 
 from marginparts import NMFAlpha, NMFAlphaClassifier
 from marginparts.app.explanation import contributions
@@ -22,7 +23,7 @@ from marginparts.teaching.transduction import (
     least_squares_values,
     logistic_values,
 )
-from marginparts.teaching.views import joint_views
+from marginparts.teaching.views import _by_eigenvectors, _neighbor_graph, joint_views
 from marginparts.weighting import idf_of, l2_log, log, usual_weights, weighted_rows
 
 
@@ -202,6 +203,52 @@ def test_unlabeled_clouds_are_found(values):
     Z, y = _clouds()
     answers = values(Z / np.linalg.norm(Z, axis=1, keepdims=True), _few(y, 2), 3).argmax(axis=1)
     assert np.mean(answers == y) > 0.97
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_empty_rows_have_no_neighbors_and_change_nothing_for_others(sparse):
+    Z = normalize(_clouds(80)[0])
+    empty = np.isin(np.arange(86), [0, 7, 8, 20, 84, 85])
+    rows = np.zeros((86, 6))
+    rows[~empty] = Z
+    alone, beside = (_neighbor_graph(each, sparse=sparse) for each in (Z, rows))
+    assert not beside.toarray()[empty].any()
+    assert not beside.toarray()[:, empty].any()
+    inner = beside.toarray()[np.ix_(~empty, ~empty)]
+    np.testing.assert_array_equal(inner, alone.toarray())
+    one, other = (_by_eigenvectors(graph, 0) for graph in (alone, beside))
+    # eigenvectors of one eigenvalue can be turned
+    np.testing.assert_allclose(other[~empty] @ other[~empty].T, one @ one.T, atol=1e-6)
+    assert not other[empty].any()
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_teachers_do_not_know_the_label_of_an_empty_row_from_others(sparse):
+    X, y = _clouds(90)
+    rows = np.where(np.arange(90)[:, None] % 10 == 9, 0, X * (X.mean(axis=0) < X) if sparse else X)
+    if sparse:
+        rows = sp.csr_array(rows)
+    labels = encode_labels(_few(np.where(np.arange(90) % 10 == 9, -1, y), 5))
+    values = all_values(views_of(rows, np.ones(6) if sparse else None, 0), labels)
+    for name, said in values.items():
+        assert np.isfinite(said).all(), name
+    assert not values["spreading"][9::10].any()  # all classes alike
+
+
+@pytest.mark.parametrize("weights", [None, np.ones(3)])
+@pytest.mark.parametrize("full", [0, 1, 2, 3])
+@pytest.mark.parametrize("n", [1, 3, 60])
+def test_few_rows_have_as_many_neighbors_as_there_are(n, full, weights):
+    rows = np.zeros((n, 3))
+    rows[:full] = np.random.default_rng(0).random((3, 3))[: len(rows[:full])] + 0.1
+    words = views_of(sp.csr_array(rows), weights, 0)
+    for views in (words, joint_views(words, views_of(rows, None, 0), 0)):
+        near = np.diff(views.graph.indptr)
+        full = min(full, n)
+        assert np.all(near == np.where(np.arange(n) < full, full - 1, 0))
+        assert np.isfinite(views.latent).all()
+        assert np.isfinite(views.spectral).all()
+        assert np.isfinite(views.flowed(np.ones((n, 1)), 0.9)).all()
 
 
 def test_images_are_known_by_their_neighbors():

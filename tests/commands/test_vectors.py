@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from typer.testing import CliRunner
 import marginparts
 from marginparts.app import encoders
 from marginparts.app.explanation import contributions
-from marginparts.app.preparation import PreparationError
+from marginparts.app.preparation import PreparationError, beside
 from marginparts.app.readers import Layout, open_source
 from marginparts.cli import app
 from marginparts.files.atomic import FileProblemError
@@ -110,6 +113,23 @@ def test_neither_the_size_of_vectors_nor_of_batches_matters(folder, monkeypatch,
     assert_allclose(found, expected[:, 0], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("unit", [1e-30, 1e-7, 1e19, 1e30])
+def test_vectors_of_any_size_are_made_of_length_1(unit):
+    vectors = np.vstack([VECTORS, np.zeros(5)]).astype(np.float32)
+    own = beside(np.ones((61, 2), np.float32), np.float32(unit) * vectors)[:, 2:]
+    assert own.dtype == np.float32
+    assert_allclose(np.linalg.norm(own[:60], axis=1), 1, rtol=1e-6)
+    assert_allclose(own, beside(np.ones((61, 2), np.float32), vectors)[:, 2:], rtol=1e-6)
+    assert not own[60].any()
+
+
+@pytest.mark.parametrize("strange", [np.nan, np.inf])
+def test_vectors_of_python_must_be_finite_too(strange):
+    vectors = np.where(np.arange(60)[:, None] == 8, strange, VECTORS)
+    with pytest.raises(PreparationError, match="Vector 9 does not have finite numbers"):
+        beside(np.ones((60, 2)), vectors)
+
+
 @pytest.mark.parametrize(
     ("vectors", "says"),
     [
@@ -152,6 +172,18 @@ def test_models_say_what_they_need(folder, tmp_path):
                                       tmp_path / "m")  # fmt: skip
 
 
+@pytest.mark.parametrize("n", [1, 59, 61])
+def test_models_need_a_vector_for_each_sample(n, folder):
+    model = marginparts.load(folder / "both.model")
+    vectors = np.vstack([VECTORS, VECTORS])[:n]
+    says = f"number of samples is 60 and that of vectors is {n}; give one vector for each sample"
+    with pytest.raises(PreparationError, match=says):
+        model.predict(TEXTS, vectors)
+    for strange in (VECTORS[:, 0], [[1.0] * 5, [1.0]], VECTORS[:, :4]):
+        with pytest.raises(PreparationError, match="fitted with vectors of 5 numbers"):
+            model.predict(TEXTS, strange)
+
+
 @pytest.mark.wide
 def test_a_matrix_with_vectors(tmp_path):
     counts = np.array([[text.split().count(word) for word in WORDS] for text in TEXTS])
@@ -182,10 +214,108 @@ def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeyp
     assert_array_equal(fitted.decision_function(TEXTS), fitted.decision_function(TEXTS, own))
     assert_array_equal(fitted.decision_function(iter(TEXTS)), fitted.decision_function(TEXTS))
     assert fitted.predict([]) == []
+    coded = [text.encode() if k % 2 else text for k, text in enumerate(TEXTS)]
+    assert_array_equal(fitted.decision_function(coded), fitted.decision_function(TEXTS))
+    with pytest.raises(ValueError, match="sample 2 is bytes that are not UTF-8; decode it"):
+        fitted.predict(["caf\xe9", "caf\xe9".encode("latin-1")])
     run("predict", model, docs, "--out", tmp_path / "a.csv")
     np.save(tmp_path / "own.npy", own)
     run("predict", model, docs, "--embeddings", tmp_path / "own.npy", "--out", tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
+    encoders._loaded.cache_clear()
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_encoders_are_offline_whatever_was_imported_before(before, monkeypatch):
+    hub = SimpleNamespace(HF_HUB_OFFLINE=before)  # as it is once it was imported
+    monkeypatch.setitem(sys.modules, "huggingface_hub.constants", hub)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    seen = []
+
+    def load(which):
+        seen.append((hub.HF_HUB_OFFLINE, os.environ["HF_HUB_OFFLINE"]))
+        return failing
+
+    def failing(texts):
+        seen.append((hub.HF_HUB_OFFLINE, os.environ["HF_HUB_OFFLINE"]))
+        raise MemoryError
+
+    monkeypatch.setitem(encoders.LOADERS, "wordllama", load)
+    encoders._loaded.cache_clear()
+    with pytest.raises(MemoryError):
+        encoders.encoded("wordllama", TEXTS)
+    assert seen == [(True, "1"), (True, "1")]
+    assert hub.HF_HUB_OFFLINE is before
+    assert "HF_HUB_OFFLINE" not in os.environ
+    encoders._loaded.cache_clear()
+
+
+def test_a_damaged_folder_of_model2vec_is_refused(tmp_path, monkeypatch):
+    class StaticModel:
+        @staticmethod
+        def from_pretrained(path):
+            raise Exception("Error while deserializing header")
+
+    monkeypatch.setitem(sys.modules, "model2vec", SimpleNamespace(StaticModel=StaticModel))
+    encoders._loaded.cache_clear()
+    with pytest.raises(PreparationError, match="holds no model that model2vec can load"):
+        encoders.encoded(f"model2vec:{tmp_path}", TEXTS)
+
+
+@pytest.mark.extra
+def test_the_hub_knows_that_it_is_offline_and_then_that_it_is_not():
+    hub = pytest.importorskip("huggingface_hub", minversion="1.0")
+    before = hub.is_offline_mode()
+    with encoders._offline():
+        assert hub.is_offline_mode()
+    assert hub.is_offline_mode() is before
+
+
+def test_a_model_finds_the_folder_of_its_encoder_from_anywhere(folder, tmp_path, monkeypatch):
+    seen = []
+
+    def folder_of(which):
+        seen.append(which)
+        return counting("")
+
+    for place in ("here", "there"):
+        (tmp_path / place / "encoder").mkdir(parents=True)
+    monkeypatch.setitem(encoders.LOADERS, "model2vec", folder_of)
+    encoders._loaded.cache_clear()
+    own = str(tmp_path / "here" / "encoder")
+    monkeypatch.chdir(tmp_path / "here")
+    run("fit", folder / "docs.csv", *TABLE, *QUICK, "--embed", "model2vec:encoder", "--out", "m")
+    model = marginparts.load("m")
+    assert model.layout.encoder == f"model2vec:{own}"
+    monkeypatch.chdir(tmp_path / "there")
+    model.predict(TEXTS)
+    assert seen == [own]
+    encoders.encoded("model2vec:encoder", TEXTS)  # another one with the same name
+    assert seen == [own, str(tmp_path / "there" / "encoder")]
+    assert encoders.settled("sentence-transformers:some") == "sentence-transformers:some"
+    for other in ("wordllama", "sentence-transformers:" + 5000 * "a"):
+        assert encoders.settled(other) == other
+    encoders._loaded.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (np.ones((2, 4)), "was given 3 texts and made 2 vectors"),
+        (np.ones((4, 4)), "was given 3 texts and made 4 vectors"),
+        ([[1.0, 2.0], [1.0], [1.0, 2.0]], "does not make a vector of as many finite numbers"),
+        ([["a"], ["b"], ["c"]], "does not make a vector of as many finite numbers"),
+        (None, "does not make a vector of as many finite numbers"),
+        (np.ones(3), "does not make a vector of as many finite numbers"),
+        (np.full((3, 2), np.inf), "does not make a vector of as many finite numbers"),
+        (np.full((3, 2), 1e300), "does not make a vector of as many finite numbers"),
+    ],
+)
+def test_strange_answers_of_encoders_are_refused(made, says, monkeypatch):
+    monkeypatch.setitem(encoders.LOADERS, "wordllama", lambda which: lambda texts: made)
+    encoders._loaded.cache_clear()
+    with pytest.raises(PreparationError, match=f"^wordllama {says}.*[.]$"):
+        encoders.encoded("wordllama", ["a", "b", "c"])
     encoders._loaded.cache_clear()
 
 

@@ -107,6 +107,62 @@ def test_rounds_are_those_that_hidden_labels_are_in_favor_of():
         assert_array_equal(fitted.components_, fixed.components_)
 
 
+def test_a_callback_is_told_of_the_choice_and_of_the_parts():
+    X, y = data(3, 3, n=90)
+    told = []
+    given = {"directions": "joint", "max_iter": 10, "tol": 0, "random_state": 0}
+    fitted = NMFAlpha(4, **given, callback=told.append).fit(X, y)
+    assert_array_equal(fitted.components_, NMFAlpha(4, **given).fit(X, y).components_)
+    stages = [progress.stage for progress in told]
+    assert stages == sorted(stages)  # first "choosing", then "parts"
+    chosen = {p.iteration for p in told if p.stage == "choosing"}
+    assert chosen == set(range(len(fitted.joint_scores_)))
+    at = [p.iteration for p in told if p.stage == "parts"]
+    assert all(np.diff(at) > 0)
+    last = told[-1]
+    assert last.iteration == last.max_iter == fitted.n_iter_  # rounds are iterations too
+
+
+@pytest.mark.parametrize("moment", [1, 3, 5])
+def test_a_callback_ends_the_choice(moment):
+    X, y = data(3, 3, n=90)
+    told = []
+
+    def enough(progress):
+        told.append(progress)
+        return len(told) == moment
+
+    given = {"max_iter": 10, "tol": 0, "random_state": 0}
+    fitted = NMFAlpha(4, directions="joint", callback=enough, **given).fit(X, y)
+    assert [p.stage for p in told].count("choosing") == moment
+    assert fitted.joint_scores_ == whole(X, y).joint_scores_[: told[moment - 1].iteration]
+
+
+def whole(X, y):
+    """The fit that is not ended."""
+    return NMFAlpha(4, directions="joint", max_iter=10, tol=0, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("iterations", [1, 15])
+def test_a_callback_ends_the_parts_with_what_there_is(iterations, monkeypatch):
+    # two rounds in any case, so that one is left out
+    monkeypatch.setattr("marginparts.estimators._joint._evidence", lambda *given: [0.0, 0.0, 1.0])
+    X, y = data(3, 3, n=90)
+    expected = whole(X, y)
+    assert len(expected.joint_curve_) == 5
+
+    def enough(progress):
+        return progress.iteration >= iterations
+
+    fitted = NMFAlpha(
+        4, directions="joint", max_iter=10, tol=0, random_state=0, callback=enough
+    ).fit(X, y)
+    assert fitted.stop_.name == "CALLBACK"
+    assert iterations <= fitted.n_iter_ < expected.n_iter_
+    assert len(fitted.joint_curve_) == (1 if iterations == 1 else 3)
+    assert (np.diff(fitted.joint_curve_) <= 1e-9 * np.abs(fitted.joint_curve_[:-1])).all()
+
+
 def test_without_enough_labels_it_is_the_fit_with_fixed_duals():
     X, y = data(4)
     y[2:] = -1  # one of each class: nothing can be hidden
@@ -133,6 +189,14 @@ def test_what_it_does_not_go_with_is_refused(options, word):
     X, y = data()
     with pytest.raises(ValueError, match=word):
         NMFAlpha(3, directions="joint", **options).fit(X, y)
+
+
+def test_rows_may_repeat_each_other():
+    X, y = data()
+    X, y = np.repeat(X, 2, axis=0), np.repeat(y, 2)
+    fitted = NMFAlpha(3, directions="joint", max_iter=10, random_state=0).fit(X, y)
+    assert fitted.sample_weight_ is None
+    assert fitted.directions_.shape == (len(X), 2)
 
 
 def test_weights_and_other_estimators_are_refused():

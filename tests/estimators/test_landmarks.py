@@ -36,12 +36,82 @@ def test_units_do_not_matter(X):
     assert_allclose(*ours)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("kernel", ["rbf", "chi2"])
+def test_units_whose_squares_leave_float32_do_not_matter(kernel, form, X):
+    X = X.astype(np.float32)
+    ours = [
+        Landmarks(kernel, n_landmarks=7, random_state=0).fit_transform(form(np.float32(c) * X))
+        for c in (1, 2.0**-66, 2.0**-90)
+    ]
+    assert ours[0].max() > 0.5
+    for other in ours[1:]:
+        assert_allclose(other, ours[0], rtol=1e-6, atol=1e-30)
+
+
+def test_what_all_rows_have_in_common_costs_no_digits(X):
+    far = X + 1e6
+    landmarks = Landmarks(n_landmarks=7, random_state=0).fit(far)
+    squares = ((far[:, None] - landmarks.landmarks_) ** 2).sum(axis=2)
+    features = landmarks.transform(far)
+    assert_allclose(features, np.exp(-landmarks.gamma_ * squares), atol=1e-12)
+    alone = np.vstack([landmarks.transform(row[None]) for row in far])
+    assert_allclose(alone, features, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_that_differ_by_rounding_are_near_to_each_other(kernel, dtype, form, X):
+    sizes = X[:, :1] if kernel == "hellinger" else np.ones((60, 1))
+    rows = (sizes * X[:1]).astype(dtype)
+    rows *= 1 + np.finfo(dtype).eps * (X > 0.5).astype(dtype)
+    features = Landmarks(kernel, n_landmarks=7, random_state=0).fit_transform(form(rows))
+    assert_allclose(features, 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("unit", [1e-7, 1e-30, 1e30])
+def test_shares_do_not_depend_on_the_size_of_a_row(unit, dtype, form, X):
+    X = X.astype(dtype)
+    landmarks = Landmarks("hellinger", n_landmarks=7, random_state=0).fit(form(X))
+    small = form(dtype(unit) * X)
+    atol = 1e-5 if dtype is np.float32 else 1e-12
+    assert_allclose(landmarks.transform(small), landmarks.transform(form(X)), atol=atol)
+
+
+def test_an_empty_row_has_no_shares(X):
+    landmarks = Landmarks("hellinger", n_landmarks=7, random_state=0).fit(X)
+    expected = np.exp(-landmarks.gamma_ * (landmarks.landmarks_**2).sum(axis=1))
+    assert_allclose(landmarks.transform(np.zeros((1, 5)))[0], expected, atol=1e-12)
+
+
 @pytest.mark.wide
 @pytest.mark.parametrize("kernel", ["rbf", "chi2"])
 def test_every_check_passes(kernel):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check_estimator(Landmarks(kernel, n_landmarks=5, random_state=0), on_skip=None)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_few_rows_are_dense_at_once(kernel, monkeypatch):
+    from marginparts.estimators import landmarks as module
+
+    monkeypatch.setattr(module, "_AT_ONCE", 600)
+    name = "additive_chi2_kernel" if kernel == "chi2" else "euclidean_distances"
+    measured, sizes = getattr(module, name), []
+
+    def seen(rows, *given, **options):
+        sizes.append(np.prod(rows.shape))
+        return measured(rows, *given, **options)
+
+    monkeypatch.setattr(module, name, seen)
+    X = sp.random_array((80, 100), density=0.05, random_state=0, format="csr")
+    Landmarks(kernel, n_landmarks=4, random_state=0).fit(X).transform(X)
+    assert sizes
+    assert max(sizes) <= 600
 
 
 def test_curved_classes_become_linear():

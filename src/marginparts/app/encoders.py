@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,7 +29,13 @@ def _wordllama(which: str) -> Encoder:
 def _model2vec(which: str) -> Encoder:
     if not Path(which).is_dir():
         raise PreparationError(f"--embed model2vec:{which} needs the folder of a saved model.")
-    loaded = _library("model2vec", "model2vec").StaticModel.from_pretrained(which)
+    library = _library("model2vec", "model2vec")
+    try:
+        loaded = library.StaticModel.from_pretrained(which)
+    except Exception as error:  # damaged files make its libraries raise anything
+        raise PreparationError(
+            f"{which} holds no model that model2vec can load; save the model there again."
+        ) from error
     return lambda texts: loaded.encode(list(texts))
 
 
@@ -61,13 +68,34 @@ def check_encoder(name: str) -> None:
         )
 
 
+def settled(name: str) -> str:
+    """Return the name of an encoder, with a folder in full: it is the same wherever one is."""
+    kind, _, which = name.partition(":")
+    return f"{kind}:{Path(which).absolute()}" if os.path.isdir(which) else name
+
+
 def encoded(name: str, texts: Sequence[str]) -> Array:
     """Return what an encoder makes of texts: vectors (n, k), finite and in float32."""
     check_encoder(name)
+    name = settled(name)  # what is loaded is kept by its name
+    given = list(texts) or [""]
     with _offline():
-        vectors = np.asarray(_loaded(name)(list(texts) or [""]), dtype=np.float32)
+        made = _loaded(name)(given)
+    try:
+        with np.errstate(over="ignore"):  # too large is infinite
+            vectors = np.asarray(made, dtype=np.float32)
+    except (TypeError, ValueError):  # vectors of several lengths, or no numbers
+        vectors = np.empty(0, dtype=np.float32)
     if vectors.ndim != 2 or not np.isfinite(vectors).all():
-        raise PreparationError(f"{name} does not make a vector of finite numbers of each text.")
+        raise PreparationError(
+            f"{name} does not make a vector of as many finite numbers of each text; use another "
+            "encoder, or give vectors in a file."
+        )
+    if len(vectors) != len(given):
+        raise PreparationError(
+            f"{name} was given {len(given)} texts and made {len(vectors)} vectors; use another "
+            "encoder, or give one vector for each text in a file."
+        )
     return vectors[: len(texts)]
 
 
@@ -96,11 +124,19 @@ def _library(module: str, package: str) -> Any:
 def _offline() -> Iterator[None]:
     """Tell the libraries that fetch models to leave the network alone."""
     names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    try:
+        # it reads the environment once, when it is imported: now, so that it can be put back
+        hub: Any = importlib.import_module("huggingface_hub.constants")
+    except ImportError:
+        hub = SimpleNamespace()
     before = {name: os.environ.get(name) for name in names}
+    known = getattr(hub, "HF_HUB_OFFLINE", False)
     os.environ.update(dict.fromkeys(names, "1"))
+    hub.HF_HUB_OFFLINE = True
     try:
         yield
     finally:
+        hub.HF_HUB_OFFLINE = known
         for name, value in before.items():
             if value is None:
                 del os.environ[name]

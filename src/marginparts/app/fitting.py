@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array, Callback, Data, PathStep, Stop
 from marginparts.app import preparation
-from marginparts.app.encoders import encoded
+from marginparts.app.encoders import encoded, settled
 from marginparts.app.evaluation import compare
 from marginparts.app.explanation import distinctive
 from marginparts.app.model import Card, Model, largest_entries
@@ -168,7 +168,7 @@ def _prepared(source: SampleSource, options: Options, on_stage: OnStage) -> Prep
     if options.embed is not None:
         on_stage("encoding")
         vectors = encoded(options.embed, batch.samples)
-        layout = replace(layout, vectors=vectors.shape[1], encoder=options.embed)
+        layout = replace(layout, vectors=vectors.shape[1], encoder=settled(options.embed))
     if vectors is not None and not vectors.any():
         raise PreparationError("All vectors are zero; there is nothing to learn from them.")
     X = preparation.beside(X, vectors)

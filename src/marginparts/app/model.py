@@ -147,7 +147,7 @@ class Model:
         A model that was fitted with vectors needs those of the samples (n, k), unless it has an
         encoder.
         """
-        samples = _kept(samples)
+        samples = self._read(samples)
         return beside(self.features(samples), self._vectors(samples, vectors))
 
     def _vectors(self, samples: Samples, vectors: Array | None) -> Array | None:
@@ -157,7 +157,7 @@ class Model:
             vectors = encoded(self.layout.encoder, samples)  # type: ignore[arg-type]
         if not k and vectors is not None:
             raise PreparationError("The model was fitted without vectors; leave them out.")
-        if k and (vectors is None or np.shape(vectors)[1:] != (k,)):
+        if k and _width(vectors) != k:
             raise PreparationError(
                 f"The model was fitted with vectors of {k} numbers beside the samples; give one "
                 "from the same encoder for each."
@@ -166,13 +166,15 @@ class Model:
 
     def features(self, samples: Samples) -> Any:
         """Return words or columns of samples as rows, with gaps filled, without vectors."""
-        if isinstance(samples, str):
+        X = self.preparation.apply(self._read(samples))
+        return self.classifier._whole(X) if self.layout.gaps else X
+
+    def _read(self, samples: Samples) -> Any:
+        """Return samples that can be read more than once; texts are str, or refused."""
+        if isinstance(samples, str | bytes):
             raise ValueError("A model takes a list of samples; put the text into a list.")
         samples = _kept(samples)
-        if isinstance(self.preparation, TextPreparation):
-            _check_texts(samples)
-        X = self.preparation.apply(samples)
-        return self.classifier._whole(X) if self.layout.gaps else X
+        return _as_texts(samples) if isinstance(self.preparation, TextPreparation) else samples
 
     def transform(self, samples: Samples, vectors: Array | None = None) -> Array:
         """Return Z (n, r): samples expressed in the parts; those of vectors are left out."""
@@ -249,13 +251,32 @@ def _kept(samples: Any) -> Any:
     return list(samples) if isinstance(samples, Iterator) else samples
 
 
-def _check_texts(samples: Any) -> None:
-    """Refuse what is no text, as the gaps of a data frame are, before words are counted."""
+def _width(vectors: Any) -> int | None:
+    """Return how many numbers each vector has; None if there are none, or not as many in all."""
+    try:
+        _, k = np.shape(vectors)
+    except ValueError:
+        return None
+    return int(k)
+
+
+def _as_texts(samples: Any) -> Any:
+    """Decode bytes, and refuse what is no text, as the gaps of a data frame are."""
+    texts, decoded = [], False
     for k, sample in enumerate(samples):
-        if not isinstance(sample, str | bytes):
+        if isinstance(sample, bytes):
+            try:
+                sample, decoded = sample.decode("utf-8"), True
+            except UnicodeDecodeError:
+                raise ValueError(
+                    f"sample {k + 1} is bytes that are not UTF-8; decode it to a str first."
+                ) from None
+        elif not isinstance(sample, str):
             raise ValueError(
                 f"sample {k + 1} is {sample!r} and no text; put '' in its place, or leave it out."
             )
+        texts.append(sample)
+    return texts if decoded else samples
 
 
 def natural(name: str) -> list[tuple[int, str]]:

@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.feature_extraction import text as sklearn_text
-from sklearn.preprocessing import normalize
 
 from marginparts._types import Array, Data
+from marginparts.backends.base import safe_ratio
 from marginparts.files.atomic import problems_with
 from marginparts.weighting import idf_of, l2_log, log, weighted_rows
 
@@ -160,10 +160,28 @@ def beside(rows: Data, vectors: Array | None) -> Data:
     """Return rows (n, d) with vectors (n, k), each made of length 1, behind them."""
     if vectors is None:
         return rows
-    unit = normalize(np.asarray(vectors, dtype=np.float32))
+    unit = _of_length_one(np.asarray(vectors, dtype=np.float32))
+    if len(unit) != rows.shape[0]:
+        raise PreparationError(
+            f"The number of samples is {rows.shape[0]} and that of vectors is {len(unit)}; give "
+            "one vector for each sample."
+        )
     if isinstance(rows, np.ndarray):
         return np.hstack([rows, unit])
     return sp.csr_array(sp.hstack([rows, sp.csr_array(unit)]))
+
+
+def _of_length_one(vectors: Array) -> Array:
+    """Return vectors (n, k) in float32, each made of length 1 unless it is zero."""
+    # in float32 the squares of very small or large entries would be 0 or infinite
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    finite = np.isfinite(lengths)
+    if not finite.all():
+        raise PreparationError(
+            f"Vector {int(finite.argmin()) + 1} does not have finite numbers only; leave its "
+            "sample out, or encode it again."
+        )
+    return safe_ratio(vectors, lengths[:, None])
 
 
 def check_weighting(name: str) -> None:

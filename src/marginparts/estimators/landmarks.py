@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from marginparts._types import Array, Data, Samples, Seed, Targets
+from marginparts.backends.base import safe_ratio
 from marginparts.estimators._inputs import Counted, validated
 from marginparts.estimators._repeats import together
 from marginparts.solve.start import thread_pools
@@ -110,8 +112,6 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         Landmarks
             The fitted estimator.
         """
-        from sklearn.cluster import MiniBatchKMeans  # slow to import
-
         check_option(self.kernel, "kernel", KERNELS)
         most = check_count(self.n_landmarks, "n_landmarks")
         sharpness = check_positive(self.sharpness, "sharpness")
@@ -124,17 +124,16 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if counted.may_repeat and (same := together(rows, None, weights)) is not None:
             rows, weights = same.data(rows), same.weights
         some = np.random.default_rng(seed).permutation(rows.shape[0])[:_ENOUGH]
-        with warnings.catch_warnings(), thread_pools().limit(limits=1, user_api="openmp"):
-            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centers
-            means = MiniBatchKMeans(
-                min(most, len(some)), batch_size=2048, max_iter=20, n_init=1, random_state=seed
-            ).fit(rows[some], sample_weight=None if weights is None else weights[some])
-        self.landmarks_: Array = means.cluster_centers_.astype(rows.dtype)
+        own = None if weights is None else weights[some]
+        self.landmarks_: Array = _centers(rows[some], own, min(most, len(some)), seed)
         if self.kernel == "chi2":  # rounding
             self.landmarks_ = np.maximum(self.landmarks_, 0)
         if self.gamma == "median":
-            few = some[:_FEW]
-            usual = _median(self._distances(rows[few]), None if weights is None else weights[few])
+            few = rows[some[:_FEW]]
+            distances = np.concatenate([found for _, found in self._distances(few)])
+            usual = _median(distances, None if own is None else own[:_FEW])
+            if _are_one(few) and _are_one(self.landmarks_):
+                usual = 0.0
             # the smallest distances would make it infinite
             self.gamma_ = min(sharpness / usual, _MOST) if usual > 0 else 1.0
         else:
@@ -146,8 +145,9 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         near = np.empty((rows.shape[0], len(self.landmarks_)), rows.dtype)
-        for some in gen_batches(len(near), max(1, _AT_ONCE // near.shape[1])):
-            near[some] = np.exp(-self.gamma_ * self._distances(rows[some]))
+        with np.errstate(over="ignore"):  # infinitely far is a feature of 0
+            for some, distances in self._distances(rows):
+                near[some] = np.exp(-self.gamma_ * distances)
         return near
 
     def _rows(self, X: Samples, *, reset: bool) -> Data:
@@ -160,16 +160,27 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             return rows
         rows = as_nonnegative(rows, name)
         check_sum(rows, name)
-        return np.sqrt(normalize(rows, "l1")) if self.kernel == "hellinger" else rows
+        return np.sqrt(_shares(rows)) if self.kernel == "hellinger" else rows
 
-    def _distances(self, rows: Data) -> Array:
-        """Return the distances (n, m) to the landmarks, squared unless they are chi-squared."""
-        if self.kernel == "chi2":
-            dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
-            # its loop wants arrays that could be written to
-            pair = (np.require(each, requirements="W") for each in (dense, self.landmarks_))
-            return np.asarray(-additive_chi2_kernel(*pair))
-        return euclidean_distances(rows, self.landmarks_, squared=True)
+    def _distances(self, rows: Data) -> Iterator[tuple[slice, Array]]:
+        """Yield some of the rows, and their distances (k, m) to the landmarks in float64.
+
+        They are squared unless they are chi-squared.
+        """
+        landmarks = self.landmarks_.astype(np.float64)
+        dense, chi2 = isinstance(rows, np.ndarray), self.kernel == "chi2"
+        # what all have in common would take digits from the differences
+        middle = landmarks.mean(axis=0) if dense and not chi2 else np.zeros(1)
+        landmarks -= middle
+        for some in gen_batches(rows.shape[0], max(1, _AT_ONCE // max(landmarks.shape))):
+            own: Any = rows[some].astype(np.float64)
+            if chi2:
+                own = own if dense else own.toarray()
+                yield some, -additive_chi2_kernel(own, landmarks)
+                continue
+            if dense:
+                own -= middle
+            yield some, euclidean_distances(own, landmarks, squared=True)
 
     @property
     def _n_features_out(self) -> int:
@@ -181,6 +192,42 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags.input_tags.positive_only = self.kernel != "rbf"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _centers(rows: Any, weights: Array | None, most: int, seed: int) -> Array:
+    """Return the centers of clusters (m, d) of rows, which are written over."""
+    from sklearn.cluster import MiniBatchKMeans  # slow to import
+
+    if _are_one(rows):
+        one = rows[:1] if isinstance(rows, np.ndarray) else rows[:1].toarray()
+        return np.repeat(one, most, axis=0)
+    # in units, a power of 2, in which squares keep their digits
+    entries = rows if isinstance(rows, np.ndarray) else rows.data
+    _, unit = np.frexp(np.abs(entries).max())
+    np.ldexp(entries, -unit, out=entries)
+    with warnings.catch_warnings(), thread_pools().limit(limits=1, user_api="openmp"):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than centers
+        means = MiniBatchKMeans(
+            most, batch_size=2048, max_iter=20, n_init=1, random_state=seed
+        ).fit(rows, sample_weight=weights)
+    return np.ldexp(means.cluster_centers_, unit).astype(rows.dtype)
+
+
+def _are_one(rows: Data) -> bool:
+    """Whether rows are all the same up to rounding: their distances would be rounding alone."""
+    least, most = rows.min(axis=0), rows.max(axis=0)
+    if not isinstance(rows, np.ndarray):
+        least, most = least.toarray(), most.toarray()
+    sizes = np.maximum(np.abs(least), np.abs(most))
+    return bool(np.all(most - least <= 4 * np.finfo(rows.dtype).eps * sizes))
+
+
+def _shares(rows: Data) -> Data:
+    """Return rows (n, d) that sum to 1, or to 0."""
+    if not isinstance(rows, np.ndarray):
+        return normalize(rows, "l1")
+    # scikit-learn leaves dense rows with a small sum as they are
+    return safe_ratio(rows, rows.sum(axis=1, dtype=np.float64, keepdims=True))
 
 
 def _median(distances: Array, weights: Array | None) -> float:

@@ -304,6 +304,7 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         run = check_parts(counted.run(recipe.run), X, r, column_names(self))
         n, (X, y, weights, rows) = X.shape[0], counted
         in_place = isinstance(missing, Gaps) or not isinstance(self.init, str)
+        in_place = in_place or self.directions == "joint"  # which knows of no weights
         same = together(X, y, weights) if counted.may_repeat and not in_place else None
         if same is not None:
             X, y, weights = same.data(X), same.labels(y), same.weights
@@ -372,7 +373,7 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         result: Result | None = None
         if self.directions == "joint" and labels is not None:
             found, result, self.joint_curve_, self.joint_scores_ = joint_fit(
-                X, labels, recipe, int(self.n_components), float(self.lam), seed
+                X, labels, recipe, int(self.n_components), float(self.lam), seed, self.callback
             )
         if found is None and labels is not None:
             found = find_directions(X, labels, recipe.directions, seed)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
@@ -35,7 +36,7 @@ class Views(NamedTuple):
         The same in their leading singular directions, again of length 1.
     graph : (n, n) CSR array
         Each row and its nearest ones in that space, symmetric, scaled so that the largest
-        eigenvalue is 1.
+        eigenvalue is 1. Empty rows have no neighbors.
     spectral : (n, q) array
         The rows by the graph's leading eigenvectors, which vary slowly from a row to its neighbors,
         and beside these in the latent space; again of length 1. Without columns for sparse data.
@@ -122,13 +123,17 @@ def _neighbor_graph(Z: Array, *, sparse: bool) -> sp.csr_array:
     """Return the graph of the nearest rows of Z (n, q), whose rows have length 1.
 
     Texts are as near as the cosine of their angle says. Of other rows some lie denser than others:
-    there distances count in units of the distance to the farthest neighbor.
+    there distances count in units of the distance to the farthest neighbor. Rows of length 0, which
+    are as far from all others, have no neighbors.
     """
     # its module is slow to import, and only this needs it
     from sklearn.neighbors import kneighbors_graph
 
-    k = min(_NEIGHBORS[sparse], len(Z) - 1)
-    near = sp.csr_array(kneighbors_graph(Z, k, mode="distance"))
+    n, full = len(Z), np.flatnonzero(np.einsum("iq,iq->i", Z, Z) > 0.5)
+    k = min(_NEIGHBORS[sparse], len(full) - 1)
+    if k < 1:
+        return sp.csr_array((n, n))
+    near = sp.csr_array(kneighbors_graph(Z[full], k, mode="distance"))
     if sparse:
         near.data = np.maximum(1 - near.data**2 / 2, 0) + 1e-6
     else:
@@ -137,17 +142,34 @@ def _neighbor_graph(Z: Array, *, sparse: bool) -> sp.csr_array:
         near.data = np.exp(-(near.data**2) / np.maximum(scale, 1e-12)) + 1e-6
     graph = near.maximum(near.T)
     root = sp.diags_array(1 / np.sqrt(np.asarray(graph.sum(axis=1)).ravel()))
-    return sp.csr_array(root @ graph @ root)
+    graph = sp.csr_array(root @ graph @ root)
+    return graph if len(full) == n else _among_all(graph, full, n)
+
+
+def _among_all(graph: sp.csr_array, rows: NDArray[np.intp], n: int) -> sp.csr_array:
+    """Return the graph of some rows as one of all n, of which the others have no neighbors."""
+    edges = sp.coo_array(graph)
+    return sp.csr_array((edges.data, (rows[edges.row], rows[edges.col])), shape=(n, n))
 
 
 def _by_eigenvectors(graph: sp.csr_array, seed: int) -> Array:
-    """Return the rows (n, q) by the leading eigenvectors of their graph, weighted."""
+    """Return the rows (n, q) by the leading eigenvectors of their graph, weighted.
+
+    Those without neighbors have no part in it: each would be an eigenvector by itself.
+    """
     from scipy.sparse.linalg import eigsh
 
-    n = graph.shape[0]
-    start = np.random.default_rng(seed).random(n)
-    values, vectors = eigsh(graph, min(_WAVES, n - 1), which="LA", v0=start, tol=1e-3)
-    return np.asarray(normalize(vectors / np.sqrt(1 - _FALL * np.minimum(values, 1))))
+    n, joined = graph.shape[0], np.flatnonzero(np.diff(graph.indptr))
+    m = len(joined)
+    if not m:
+        return np.empty((n, 0))
+    if m < n:
+        graph = graph[joined][:, joined]
+    start = np.random.default_rng(seed).random(m)
+    values, vectors = eigsh(graph, min(_WAVES, m - 1), which="LA", v0=start, tol=1e-3)
+    found = np.zeros((n, len(values)))
+    found[joined] = normalize(vectors / np.sqrt(1 - _FALL * np.minimum(values, 1)))
+    return found
 
 
 def _like_counts(X: sp.csr_array, weights: Array) -> sp.csr_array:
