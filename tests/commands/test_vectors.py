@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 import os
 import sys
 from types import SimpleNamespace
@@ -225,6 +226,18 @@ def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeyp
     encoders._loaded.cache_clear()
 
 
+def test_a_library_does_not_make_all_others_log(tmp_path, monkeypatch):
+    (tmp_path / "talkative.py").write_text("import logging\nlogging.basicConfig(level='INFO')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    monkeypatch.setattr(root, "handlers", [])  # pytest's, with which basicConfig does nothing
+    encoders._library("talkative", "talkative")
+    assert (root.level, root.handlers) == (level, [])
+    monkeypatch.undo()
+    assert root.handlers == handlers
+
+
 @pytest.mark.parametrize("before", [False, True])
 def test_encoders_are_offline_whatever_was_imported_before(before, monkeypatch):
     hub = SimpleNamespace(HF_HUB_OFFLINE=before)  # as it is once it was imported
@@ -326,9 +339,9 @@ def test_encoders_that_are_not_there(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(encoders.importlib, "import_module", missing)
     encoders._loaded.cache_clear()
     fit = ("fit", folder / "docs.csv", *TABLE, "--out", tmp_path / "m", "--embed")
-    assert refused(*fit, "wordllama") == "--embed needs wordllama: pip install wordllama."
+    assert refused(*fit, "wordllama").endswith("is not installed: pip install wordllama.")
     assert "needs the folder" in refused(*fit, "model2vec:nowhere")
-    assert "needs sentence-transformers" in refused(*fit, "sentence-transformers:some")
+    assert "pip install sentence-transformers" in refused(*fit, "sentence-transformers:some")
     assert "is unknown; it is wordllama" in refused(*fit, "word2vec")
     assert "is unknown" in refused(*fit, "model2vec")
 

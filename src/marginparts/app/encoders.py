@@ -1,6 +1,7 @@
 """Encoders of texts that are installed here: texts to vectors, and nothing is ever downloaded."""
 
 import importlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -104,7 +105,7 @@ def _loaded(name: str) -> Encoder:
     kind, _, which = name.partition(":")
     try:
         return LOADERS[kind](which)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, TypeError) as error:  # also of another version
         if isinstance(error, PreparationError):
             raise
         raise PreparationError(
@@ -114,10 +115,18 @@ def _loaded(name: str) -> Encoder:
 
 
 def _library(module: str, package: str) -> Any:
+    """Import a library, which must not begin to log what all others have to say."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise PreparationError(f"--embed needs {package}: pip install {package}.") from error
+        raise PreparationError(
+            f"The vectors are made with {package}, which is not installed: pip install {package}."
+        ) from error
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
 
 
 @contextmanager
