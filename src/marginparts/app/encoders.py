@@ -42,7 +42,8 @@ def _model2vec(which: str) -> Encoder:
 
 def _sentence_transformers(which: str) -> Encoder:
     library = _library("sentence_transformers", "sentence-transformers")
-    loaded = library.SentenceTransformer(which, local_files_only=True)
+    with _without_bars():
+        loaded = library.SentenceTransformer(which, local_files_only=True)
     return lambda texts: loaded.encode(list(texts), show_progress_bar=False)
 
 
@@ -127,6 +128,19 @@ def _library(module: str, package: str) -> Any:
     finally:
         root.setLevel(level)
         root.handlers[:] = handlers
+
+
+@contextmanager
+def _without_bars() -> Iterator[None]:
+    """Keep transformers from drawing a progress bar while a model is loaded."""
+    bars = importlib.import_module("transformers.utils.logging")
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
 
 
 @contextmanager
