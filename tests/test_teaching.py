@@ -14,7 +14,7 @@ from marginparts.labels import Labels, encode_labels
 from marginparts.scores import quality
 from marginparts.solve.map import projection
 from marginparts.teaching import lessons_of, lessons_of_several, views_of
-from marginparts.teaching.lesson import TAUGHT_WEIGHT, all_values, confident, weighed
+from marginparts.teaching.lesson import TAUGHT_WEIGHT
 from marginparts.teaching.several import Answers, Opinion, best_cut, with_shares
 from marginparts.teaching.transduction import (
     Balance,
@@ -23,7 +23,9 @@ from marginparts.teaching.transduction import (
     least_squares_values,
     logistic_values,
 )
+from marginparts.teaching.values import all_values
 from marginparts.teaching.views import _by_eigenvectors, _neighbor_graph, joint_views
+from marginparts.teaching.weighing import agreed, confident, weighed
 from marginparts.weighting import idf_of, l2_log, log, usual_weights, weighted_rows
 
 
@@ -86,21 +88,48 @@ def test_naive_bayes_does_not_see_what_stands_beside_words(texts):
         np.testing.assert_array_equal(beside[name], alone[name])
 
 
-def test_teachers_hear_words_alone_and_beside_what_stands_there(texts):
+def test_teachers_hear_words_and_vectors_alone_and_both(texts):
     some = np.random.default_rng(0).permutation(len(texts[1]))[:200]
     X, y = texts[0][some], texts[1][some]
     words = views_of(X, usual_weights(X), 0)
-    vectors = np.eye(3)[y % 3] + 0.01 * np.random.default_rng(0).standard_normal((200, 3))
+    rng = np.random.default_rng(0)
+    vectors = views_of(np.eye(3)[y % 3] + 0.01 * rng.standard_normal((200, 3)), None, 0)
     known = encode_labels(_few(y, 5))
-    said, alone = (all_values(views, known) for views in
-                   (joint_views(words, views_of(vectors, None, 0), 0), words))  # fmt: skip
-    for name, values in alone.items():
-        np.testing.assert_array_equal(said[name], values)
-    assert said.keys() - alone.keys() == {f"{name}, both" for name in alone if "Bayes" not in name}
+    said, *apart = (all_values(v, known) for v in (joint_views(words, vectors, 0), words, vectors))
+    for ending, alone in zip(("", ", vectors"), apart, strict=True):
+        for name, values in alone.items():
+            np.testing.assert_array_equal(said[name + ending], values)
+    others = {name for own in apart for name in own} - {"spectral"}
+    assert {f"{name}, both" for name in others if "Bayes" not in name} <= said.keys()
     # who hears of the vectors, which all but say the class, is right more often
     for name in ("svm", "latent"):
         hits = [np.mean(said[own].argmax(axis=1) == y) for own in (f"{name}, both", name)]
         assert hits[0] > hits[1]
+
+
+def test_the_view_is_believed_more_that_tells_more():
+    y = np.random.default_rng(0).integers(0, 4, 400)
+    hidden = np.arange(40)
+
+    def shares(by_words, by_vectors):
+        """Let so many answers be right, the others be any."""
+        rng, said = np.random.default_rng(1), {}
+        for name, right in (("svm", by_words), ("svm, vectors", by_vectors)):
+            answers = np.where(rng.random(400) < right, y, rng.integers(0, 4, 400))
+            said[name] = np.where(np.arange(4) == answers[:, None], 0.0, -1.0)
+        said["svm, both"] = said["svm"]
+        hits = {name: [own[hidden].argmax(axis=1) == y[hidden]] for name, own in said.items()}
+        found = agreed(said, hits, sparse=True)
+        np.testing.assert_allclose(found.Q.sum(axis=1), 1)
+        return found.shares
+
+    level, better, worse = (shares(0.7, right) for right in (0.7, 0.95, 0.1))
+    for found in (level, better, worse):
+        assert sum(found.values()) == pytest.approx(1)
+        assert found["svm"] == pytest.approx(found["svm, both"])  # they say the same
+    assert worse["svm, vectors"] < level["svm, vectors"] < better["svm, vectors"]
+    assert better["svm, vectors"] > better["svm"]
+    assert worse["svm, vectors"] < worse["svm"]
 
 
 @pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.5, 3.0, 1.0])])

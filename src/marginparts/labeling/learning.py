@@ -22,10 +22,10 @@ from marginparts.estimators import NMFAlpha
 from marginparts.labels import UNKNOWN, Labels
 from marginparts.solve.start import thread_pools
 from marginparts.svm.head import Head, fit_head
-from marginparts.teaching.lesson import confident, weighed
 from marginparts.teaching.several import Answers, Opinion
 from marginparts.teaching.values import all_values, teachers_for
 from marginparts.teaching.views import Views, views_of
+from marginparts.teaching.weighing import confident, weighed
 from marginparts.weighting import usual_weights
 
 #: Teachers that are left out: they are slow, and with few labels add little to the others.

@@ -1,8 +1,6 @@
-"""What the teachers say together: each is weighed by what it says of hidden labels.
+"""The lesson: labels for all rows, known ones and those that teachers give, and what each counts.
 
-A teacher's decision values become probabilities whose mean confidence is its accuracy on hidden
-labels: one that is often wrong says little. The logarithms are averaged with weights that fall off
-with the distance from the best teacher in standard errors, which are large where labels are few.
+The teachers are asked with all labels, and without those of each fold, by which they are weighed.
 """
 
 from __future__ import annotations
@@ -13,28 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import softmax
 
 from marginparts._types import Array
 from marginparts.labels import UNKNOWN, Labels
 from marginparts.solve.start import thread_pools
 from marginparts.teaching.seeded import Hints, seeded_values
-from marginparts.teaching.values import BOTH, all_values, panels_of
+from marginparts.teaching.values import all_values
 from marginparts.teaching.views import Views
+from marginparts.teaching.weighing import agreed
 
 #: What a row counts whose label a teacher gave and is sure of, beside 1 for a known label.
 TAUGHT_WEIGHT = 0.3
-
-#: How fast a teacher's weight falls with its distance from the best, in standard errors.
-_DECAY = 2.0
-
-#: What is added to the accuracy of one teacher of sparse rows and one of dense ones: what these
-#: were worth on the development collections beyond what few hidden labels can tell.
-_HEAD_START, _FAVORITE = 0.02, {True: "least squares", False: "spectral"}
-
-#: The least and the largest mean confidence of a teacher.
-_CONFIDENCE = (0.3, 0.97)
 
 #: With fewer labels a class than this, teachers of dense rows learn a second time, from the answers
 #: of which they were surest: this share of the unlabeled rows of each class.
@@ -141,15 +128,15 @@ def _combined(
 
     When they are asked ``again``, they have learned from what they were surest of together.
     """
-    Q, teachers, accuracies = _agreed(said, hits, sparse=views.sparse)
+    verdict = agreed(said, hits, sparse=views.sparse)
     if again:
-        said = all_values(views, replace(labels, codes=_with_surest(Q, labels.codes)))
-        Q, teachers, accuracies = _agreed(said, hits, sparse=views.sparse)
-    unknown = labels.codes == UNKNOWN
+        said = all_values(views, replace(labels, codes=_with_surest(verdict.Q, labels.codes)))
+        verdict = agreed(said, hits, sparse=views.sparse)
+    Q, unknown = verdict.Q, labels.codes == UNKNOWN
     codes = np.where(unknown, Q.argmax(axis=1), labels.codes)
     weights = np.where(unknown, TAUGHT_WEIGHT * Q.max(axis=1) ** 2, 1.0)
     taught = replace(labels, codes=codes.astype(np.int64))
-    return Lesson(taught, weights, teachers, accuracies)
+    return Lesson(taught, weights, verdict.shares, verdict.accuracies)
 
 
 def _with_surest(Q: Array, codes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -160,70 +147,3 @@ def _with_surest(Q: Array, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         surest = own[np.argsort(-sure[own], kind="stable")]
         found[surest[: int(np.ceil(_SURE * len(own)))]] = k
     return found
-
-
-def _agreed(
-    said: dict[str, Array], hits: dict[str, list[Array]], *, sparse: bool
-) -> tuple[Array, dict[str, float], dict[str, float]]:
-    """Return what `weighed` does; where something stands beside words, of two panels.
-
-    One sees words alone, the other both, and each has half a say: what they know is not the same,
-    and hidden labels can tell apart the members of a panel better than the panels.
-    """
-    found = [
-        weighed({name: said[name] for name in panel}, hits, sparse=sparse)
-        for panel in panels_of(said)
-    ]
-    if len(found) == 1:
-        return found[0]
-    Q = softmax(np.mean([np.log(each + 1e-4) for each, _, _ in found], axis=0), axis=1)
-    teachers = {
-        name: sum(shares.get(name, 0.0) for _, shares, _ in found) / len(found) for name in said
-    }
-    return Q, teachers, {name: merit for _, _, merits in found for name, merit in merits.items()}
-
-
-def weighed(
-    said: dict[str, Array], hits: dict[str, list[Array]], *, sparse: bool
-) -> tuple[Array, dict[str, float], dict[str, float]]:
-    """Return what teachers say together, the share of each, and their accuracies on hidden labels.
-
-    ``said`` has values (n, c) of each, and ``hits`` where each was right, fold by fold; the first
-    that is returned are probabilities (n, c).
-    """
-    right = {name: np.concatenate([np.empty(0, bool), *hits[name]]) for name in said}
-    # one right and one wrong answer more: few labels are no proof
-    accuracies = {name: (own.sum() + 1) / (len(own) + 2) for name, own in right.items()}
-    ahead = {name for name in said if name.removesuffix(BOTH) == _FAVORITE[sparse]}
-    merits = np.array([accuracies[name] + _HEAD_START * (name in ahead) for name in said])
-    best = min(merits.max(), _CONFIDENCE[1])
-    count = len(next(iter(right.values()))) + 4
-    error = np.sqrt(max(best * (1 - best), 0.02) / count)
-    shares = softmax(_DECAY * (merits - merits.max()) / error)
-    logs = sum(
-        share * np.log(confident(said[name], accuracies[name]) + 1e-4)
-        for name, share in zip(said, shares, strict=True)
-    )
-    teachers = {name: float(share) for name, share in zip(said, shares, strict=True)}
-    merit = {name: float(accuracy) for name, accuracy in accuracies.items()}
-    return np.asarray(softmax(logs, axis=1)), teachers, merit
-
-
-def confident(values: Array, accuracy: float) -> Array:
-    """Return probabilities whose largest ones are the accuracy on average."""
-    values = values.astype(np.float64)
-    target = np.clip(accuracy, *_CONFIDENCE)
-
-    def excess(log_temperature: float) -> float:
-        # the largest value is 0, so the largest probability is one over the sum
-        sums = np.exp(values * np.exp(-log_temperature)).sum(axis=1)
-        return float(np.mean(1 / sums) - target)
-
-    low, high = -12.0, 12.0
-    if excess(low) <= 0:
-        best = low
-    elif excess(high) >= 0:
-        best = high
-    else:
-        best = brentq(excess, low, high, xtol=1e-9)
-    return np.asarray(softmax(values * np.exp(-best), axis=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -81,8 +81,9 @@ _TEACHERS: dict[str, Teacher] = {
     "weighted Bayes": _weighted_bayes,
 }  # fmt: skip
 
-#: Those who see words and nothing else, and the ending of the names of those who see both.
-_OF_WORDS, BOTH = {"naive Bayes", "weighted Bayes"}, ", both"
+#: Those who see words and nothing else, and the endings of the names of those who see vectors alone
+#: and of those who see words and vectors.
+OF_WORDS, VECTORS, BOTH = {"naive Bayes", "weighted Bayes"}, ", vectors", ", both"
 
 
 def teachers_for(views: Views) -> list[str]:
@@ -91,7 +92,7 @@ def teachers_for(views: Views) -> list[str]:
     Naive Bayes takes texts alone; classes that are curved, as the spectral one expects, are found
     among images and sounds.
     """
-    others = {"spectral"} if views.sparse else _OF_WORDS
+    others = {"spectral"} if views.sparse else OF_WORDS
     return [name for name in _TEACHERS if name not in others]
 
 
@@ -100,16 +101,15 @@ def all_values(
 ) -> dict[str, Array]:
     """Return what every teacher that suits, or those named, says of all rows: values (n, c) each.
 
-    The largest is 0. A class without a labeled row is never predicted. Where something stands
-    beside words, all who suit the words answer by these alone, and then by both.
+    The largest is 0. A class without a labeled row is never predicted. Where vectors stand beside
+    words, all who suit answer by the words alone, by the vectors alone, and by both.
     """
-    if views.alone is not None and names is None:
-        both = [name for name in teachers_for(views) if name not in _OF_WORDS]
-        said = all_values(views._replace(alone=None), labels, both)
-        return {
-            **all_values(views.alone, labels),
-            **{name + BOTH: values for name, values in said.items()},
-        }
+    if views.apart and names is None:
+        words, vectors = (all_values(own, labels) for own in views.apart)
+        suit = [name for name in words if name not in OF_WORDS]
+        both = all_values(views._replace(apart=()), labels, suit)
+        endings = (("", words), (VECTORS, vectors), (BOTH, both))
+        return {name + ending: own[name] for ending, own in endings for name in own}
     known = labels.codes != UNKNOWN
     present = np.unique(labels.codes[known])
     codes = np.full(len(labels.codes), UNKNOWN)
@@ -123,14 +123,6 @@ def all_values(
     return said
 
 
-def panels_of(names: Iterable[str]) -> list[list[str]]:
-    """Return the names of teachers who see words alone, and of those who speak for both views.
-
-    Those who can see nothing but words speak for both as well. Where nothing stands beside words
-    there is one panel.
-    """
-    names = list(names)
-    alone = [name for name in names if not name.endswith(BOTH)]
-    if len(alone) == len(names):
-        return [names]
-    return [alone, [name for name in names if name.endswith(BOTH) or name in _OF_WORDS]]
+def kind_of(name: str) -> str:
+    """Return the name of a teacher without what it sees."""
+    return name.partition(",")[0]

@@ -43,8 +43,8 @@ class Views(NamedTuple):
     counts : (n, d) CSR array or None
         The rows without idf, in units of their smallest entry, for sparse data: near to counts,
         however these were weighted.
-    alone : Views or None
-        Those of the words of texts by themselves, where other coordinates stand beside them.
+    apart : tuple of Views
+        Those of the words of texts and of the vectors beside them, each by themselves.
     """
 
     inputs: sp.csr_array
@@ -52,7 +52,7 @@ class Views(NamedTuple):
     graph: sp.csr_array
     spectral: Array
     counts: sp.csr_array | None
-    alone: Views | None = None
+    apart: tuple[Views, ...] = ()
 
     @property
     def sparse(self) -> bool:
@@ -62,7 +62,7 @@ class Views(NamedTuple):
     @property
     def words(self) -> sp.csr_array:
         """The inputs without what stands beside words (`joint_views`)."""
-        return self.inputs if self.alone is None else self.alone.inputs
+        return self.apart[0].inputs if self.apart else self.inputs
 
     def flowed(self, start: Array, share: float) -> Array:
         """Let what rows have (n, c) flow to their neighbors, of which so much comes each time."""
@@ -103,20 +103,20 @@ def views_of(
 def joint_views(words: Views, vectors: Views, seed: int) -> Views:
     """Return the views of rows that are known in two ways, each of which counts as much.
 
-    The words of texts are also there alone: what stands beside them may say less than they do.
+    Words of texts and vectors are also there apart: one of the two may say more than both.
     """
-    half, alone = np.sqrt(0.5), words if words.sparse else None
+    half, apart = np.sqrt(0.5), (words, vectors) if words.sparse else ()
     inputs = sp.csr_array(sp.hstack([half * words.inputs, half * vectors.inputs]))
     nothing = np.empty((inputs.shape[0], 0))
     if not words.latent.shape[1]:
-        return Views(inputs, nothing, words.graph, nothing, words.counts, alone)
+        return Views(inputs, nothing, words.graph, nothing, words.counts, apart)
     Z = normalize(np.hstack([words.latent, vectors.latent]))
     near = [normalize(own[:, : _NEAR[words.sparse]]) for own in (words.latent, vectors.latent)]
     graph = _neighbor_graph(normalize(np.hstack(near)), sparse=words.sparse)
     spectral = nothing
     if not words.sparse:
         spectral = normalize(np.hstack([_by_eigenvectors(graph, seed), _BESIDE * Z]))
-    return Views(inputs, Z, graph, spectral, words.counts, alone)
+    return Views(inputs, Z, graph, spectral, words.counts, apart)
 
 
 def _neighbor_graph(Z: Array, *, sparse: bool) -> sp.csr_array:
