@@ -132,6 +132,13 @@ def test_the_view_is_believed_more_that_tells_more():
     assert worse["svm, vectors"] < worse["svm"]
 
 
+def test_one_teacher_of_each_panel_is_ahead_and_none_who_learns_from_seeds():
+    said = dict.fromkeys(("least squares", "least squares, seeds", "logistic"), np.eye(3) - 1)
+    hits = {name: [np.ones(20, bool)] for name in said}
+    shares = agreed(said, hits, sparse=True).shares
+    assert shares["least squares"] > shares["logistic"] == shares["least squares, seeds"]
+
+
 @pytest.mark.parametrize("weights", [None, np.array([1.0, 2.0, 0.5, 3.0, 1.0])])
 def test_a_hyperplane_in_the_span_is_kept_exactly(weights):
     rng = np.random.default_rng(0)

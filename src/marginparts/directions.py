@@ -65,10 +65,14 @@ class DirectionSpec:
 
 
 class Whole(NamedTuple):
-    """What directions need to know of all rows: the mass of X, the mean length of the features."""
+    """What directions need to know of all rows: the mass of X, the mean length of the features.
+
+    ``beside`` is the mass of other columns of the same rows.
+    """
 
     mass: float
     length: float
+    beside: float | None = None
 
 
 class Directions(NamedTuple):
@@ -218,7 +222,8 @@ def find_directions(
     if beside is None:
         _report_left_out(tasks, {*found.names})
         return found
-    asked, scale = asked._replace(carry=_carry(beside, seen)), scale._replace(total=None)
+    asked = asked._replace(carry=_carry(beside, seen))
+    scale = scale._replace(total=None if whole is None else whole.beside)
     other = _carried(beside, masses[1], asked, scale)
     _report_left_out(tasks, {*found.names, *other.names})
     return found._replace(beside=other)

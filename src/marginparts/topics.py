@@ -208,7 +208,9 @@ def to_pyldavis(
     array([1., 1.])
     """
     view = topic_view(model, X, counts=counts, feature_names=feature_names)
-    counted = sp.csr_array(check_matrix(X if counts is None else counts, "to_pyldavis"))
+    if counts is None:
+        counts = _own_columns(model, getattr(model, "parts_", model), X)
+    counted = sp.csr_array(check_matrix(counts, "to_pyldavis"))
     lengths = np.asarray(counted.sum(axis=1, dtype=np.float64)).ravel()
     frequency = np.asarray(counted.sum(axis=0, dtype=np.float64)).ravel()
     terms = np.flatnonzero(frequency > 0)
@@ -237,11 +239,11 @@ def _names(model: Any, parts: Any, given: Sequence[str] | None) -> tuple[str, ..
 
 def _own_columns(model: Any, parts: Any, X: Samples) -> Data:
     """Return X as trusted data in the columns of the parts, without those of an embedding."""
-    beside = getattr(model, "embedding_parts_", None)
-    if beside is None or getattr(X, "shape", (0, 0))[1] == parts.n_features_in_:
-        data: Data = parts._check_data(X, reset=False)
-        return data
-    return canonical(model._without_embedding(model._whole(X)))
+    has_more = getattr(model, "embedding_parts_", None) is not None
+    if has_more and np.shape(X)[1:] == (model.n_features_in_,):
+        return canonical(model._without_embedding(model._whole(X)))
+    data: Data = parts._check_data(X, reset=False)
+    return data
 
 
 def _codes_and_words(parts: Any, X: Data) -> tuple[Array, Array]:

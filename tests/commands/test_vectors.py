@@ -5,6 +5,9 @@ import json
 import logging
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -238,6 +241,41 @@ def test_a_library_does_not_make_all_others_log(tmp_path, monkeypatch):
     assert root.handlers == handlers
 
 
+def test_two_threads_leave_the_process_as_it_was(monkeypatch):
+    inside = Event()
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+
+    def slow(texts):
+        inside.set()
+        sleep(0.1)
+        return [[1.0, 2.0] for _ in texts]
+
+    monkeypatch.setitem(encoders.LOADERS, "wordllama", lambda which: slow)
+    encoders._loaded.cache_clear()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(encoders.encoded, "wordllama", TEXTS)
+        inside.wait(10)
+        second = pool.submit(encoders.encoded, "wordllama", TEXTS[:3])
+        assert (len(first.result()), len(second.result())) == (60, 3)
+    assert "HF_HUB_OFFLINE" not in os.environ
+    encoders._loaded.cache_clear()
+
+
+@pytest.mark.parametrize("size", [1e-60, 1e60])
+def test_vectors_of_any_size_have_length_one(size):
+    rows = beside(np.zeros((2, 1)), size * np.array([[3.0, 4.0], [0.0, 0.0]]))
+    assert_allclose(rows, [[0, 0.6, 0.8], [0, 0, 0]], rtol=1e-6)
+
+
+def test_a_library_that_is_there_but_broken_is_not_said_to_be_missing(tmp_path, monkeypatch):
+    (tmp_path / "halfway.py").write_text("import not_there_at_all\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(PreparationError, match=r"cannot be imported here .*not_there_at_all"):
+        encoders._library("halfway", "halfway")
+    with pytest.raises(PreparationError, match="not installed: pip install nowhere"):
+        encoders._library("nowhere_at_all", "nowhere")
+
+
 @pytest.mark.parametrize("before", [False, True])
 def test_encoders_are_offline_whatever_was_imported_before(before, monkeypatch):
     hub = SimpleNamespace(HF_HUB_OFFLINE=before)  # as it is once it was imported
@@ -334,7 +372,7 @@ def test_strange_answers_of_encoders_are_refused(made, says, monkeypatch):
 
 def test_encoders_that_are_not_there(folder, tmp_path, monkeypatch):
     def missing(name):
-        raise ImportError(name)
+        raise ModuleNotFoundError(name, name=name)
 
     monkeypatch.setattr(encoders.importlib, "import_module", missing)
     encoders._loaded.cache_clear()

@@ -15,6 +15,7 @@ from marginparts import (
     SemiNMFAlpha,
     load,
     save,
+    to_pyldavis,
     topic_view,
 )
 
@@ -164,6 +165,31 @@ def test_parts_of_words_can_be_read_as_topics_and_those_of_vectors_cannot(blobs,
     ours, alone = topic_view(model, both), topic_view(model.parts_, words)
     assert_array_equal(ours.words, alone.words)
     assert ours.feature_names == alone.feature_names
+    assert_array_equal(topic_view(model, words.tolist()).words, alone.words)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        topic_view(model, np.ones(5))
+    found, given = to_pyldavis(model, both), to_pyldavis(model.parts_, words)
+    assert found.keys() == given.keys()
+    for name, value in given.items():
+        assert_array_equal(found[name], value)
+
+
+def test_margin_components_have_the_mass_of_all_rows_where_teachers_see_some(
+    blobs, words, monkeypatch
+):
+    X, y, _ = blobs
+    both = np.hstack([words, X])
+
+    def masses():
+        model = NMFAlphaClassifier(3, embedded=8, **LITTLE).fit(both, y)
+        pairs = ((words, model.parts_), (X, model.embedding_parts_))
+        return [np.abs(own.directions_.T @ rows).sum() / np.abs(rows).sum() for rows, own in pairs]
+
+    of_all = masses()
+    some = np.sort(np.unique([*np.flatnonzero(y != -1), *range(0, len(y), 3)]))
+    monkeypatch.setattr("marginparts.selection._taught.enough_rows", lambda *_: some)
+    assert len(some) < len(y)
+    assert_allclose(masses(), of_all, rtol=0.2)
     with pytest.raises(ValueError, match="these have either sign"):
         topic_view(SemiNMFAlpha(2, random_state=0).fit(X, y), X)
 

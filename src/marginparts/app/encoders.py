@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -17,6 +18,9 @@ from marginparts.app.preparation import PreparationError
 
 #: Texts (n) to vectors (n, k).
 Encoder: TypeAlias = Callable[[Sequence[str]], Any]
+
+#: What keeps encoders off the network, and quiet, is set for the whole process and put back.
+_ONE_AT_A_TIME = Lock()
 
 
 def _wordllama(which: str) -> Encoder:
@@ -81,7 +85,7 @@ def encoded(name: str, texts: Sequence[str]) -> Array:
     check_encoder(name)
     name = settled(name)  # what is loaded is kept by its name
     given = list(texts) or [""]
-    with _offline():
+    with _ONE_AT_A_TIME, _offline():
         made = _loaded(name)(given)
     try:
         with np.errstate(over="ignore"):  # too large is infinite
@@ -122,9 +126,10 @@ def _library(module: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise PreparationError(
-            f"The vectors are made with {package}, which is not installed: pip install {package}."
-        ) from error
+        why = f"cannot be imported here ({error}); install it again"
+        if isinstance(error, ModuleNotFoundError) and error.name == module:
+            why = f"is not installed: pip install {package}"
+        raise PreparationError(f"The vectors are made with {package}, which {why}.") from error
     finally:
         root.setLevel(level)
         root.handlers[:] = handlers

@@ -160,7 +160,7 @@ def beside(rows: Data, vectors: Array | None) -> Data:
     """Return rows (n, d) with vectors (n, k), each made of length 1, behind them."""
     if vectors is None:
         return rows
-    unit = _of_length_one(np.asarray(vectors, dtype=np.float32))
+    unit = _of_length_one(np.asarray(vectors))
     if len(unit) != rows.shape[0]:
         raise PreparationError(
             f"The number of samples is {rows.shape[0]} and that of vectors is {len(unit)}; give "
@@ -173,6 +173,11 @@ def beside(rows: Data, vectors: Array | None) -> Data:
 
 def _of_length_one(vectors: Array) -> Array:
     """Return vectors (n, k) in float32, each made of length 1 unless it is zero."""
+    if vectors.dtype != np.float32:
+        # in units, a power of 2, in which the largest entry of each is near 1
+        vectors = vectors.astype(np.float64, copy=False)
+        _, units = np.frexp(np.abs(vectors).max(axis=1, initial=0.0, keepdims=True))
+        vectors = np.ldexp(vectors, -units).astype(np.float32)
     # in float32 the squares of very small or large entries would be 0 or infinite
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     finite = np.isfinite(lengths)

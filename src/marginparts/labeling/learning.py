@@ -135,11 +135,11 @@ class Learner:
             return Opinion.learned([], []).probabilities(answers), own.std(axis=2).mean(axis=1)
         said = self._said(labels)
         known = {name: hits.get(name, []) for name in said}
-        P, shares, _ = weighed(said, known, sparse=self.views.sparse)
-        votes = np.zeros_like(P)
+        verdict = weighed(said, known, sparse=self.views.sparse)
+        votes = np.zeros_like(verdict.Q)
         for name, values in said.items():
-            votes[np.arange(len(P)), values.argmax(axis=1)] += shares[name]
-        return P, 1 - votes.max(axis=1)
+            votes[np.arange(len(votes)), values.argmax(axis=1)] += verdict.shares[name]
+        return verdict.Q, 1 - votes.max(axis=1)
 
     def _said(self, labels: Labels) -> dict[str, Array]:
         """Return what the teachers say; of a single class, as a fold may leave it, all say that."""
@@ -199,11 +199,12 @@ class Learner:
         found = []
         for k, (values, fold) in enumerate(zip(said, folds, strict=True)):
             others = {name: own[:k] + own[k + 1 :] for name, own in hits.items()}
-            P, _, merit = weighed(values, others, sparse=self.views.sparse)
+            verdict = weighed(values, others, sparse=self.views.sparse)
             each = [
-                np.log(confident(own, merit[name])[fold] + 1e-4) for name, own in values.items()
+                np.log(confident(own, verdict.accuracies[name])[fold] + 1e-4)
+                for name, own in values.items()
             ]
-            found.append((P[fold], softmax(np.mean(each, axis=0), axis=1)))
+            found.append((verdict.Q[fold], softmax(np.mean(each, axis=0), axis=1)))
         return found, hits
 
     def parts(self, labels: Labels | None, last: tuple[Array, Array] | None) -> tuple[Array, Array]:

@@ -206,7 +206,8 @@ class Classroom:
         few = len(self.rows) < X.shape[0]
         whole = None
         if few:
-            whole = Whole(total_mass(blocks_of(X, recipe.embedded)[0], counts), 1.0)
+            mass, *beside = (total_mass(each, counts) for each in blocks_of(X, recipe.embedded))
+            whole = Whole(mass, 1.0, *beside)
         found = self.directions(self.lesson, recipe, seed, whole)
         return found.spread_over(self.rows, X.shape[0])
 

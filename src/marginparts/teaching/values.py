@@ -124,5 +124,5 @@ def all_values(
 
 
 def kind_of(name: str) -> str:
-    """Return the name of a teacher without what it sees."""
-    return name.partition(",")[0]
+    """Return the name of a teacher without the view that it has."""
+    return name.removesuffix(VECTORS).removesuffix(BOTH)
