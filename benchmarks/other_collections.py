@@ -8,11 +8,13 @@ The data lies in packages that are made for teaching and for tests: news and twe
 Slovenian news, excerpts of books, blood cells, regions of images, tumors, wines, spoken vowels, the
 current that appliances draw, and outlines of leaves. Training and test rows are the packages' own
 where they have them; else 30 % of the rows are for the test (40 % of the books), drawn once.
+`embeddings.py` takes the texts, and those of 20 Newsgroups, which are written as well.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import tempfile
@@ -87,8 +89,8 @@ def split(X: Any, y: Any, share: float = 0.3) -> Parts:
 
 
 def split_texts(texts: list[str], y: list[str], share: float = 0.3) -> Parts:
-    """Draw test texts, then count."""
-    return of_texts(*split(np.array(texts, dtype=object), np.array(y), share))
+    """Draw test texts."""
+    return split(np.array(texts, dtype=object), np.array(y), share)
 
 
 def between_0_and_1(X: Any) -> Any:
@@ -106,15 +108,19 @@ def often(rows: list[dict[str, str]], label: str, text: str, fewest: int) -> lis
 
 
 def texts_of(wheels: Wheels) -> Iterator[tuple[str, Parts]]:
-    """Yield the collections of texts."""
-    for name in ("r8", "r52"):
-        train = often(wheels.table(f"reuters-{name}-train"), "Category", "Text", FEWEST[name])
+    """Yield the collections of texts, not counted."""
+    for name, table in (
+        ("r8", "reuters-r8"),
+        ("r52", "reuters-r52"),
+        ("newsgroups", "20newsgroups"),
+    ):
+        train = often(wheels.table(f"{table}-train"), "Category", "Text", FEWEST.get(name, 1))
         known = {row["Category"] for row in train}
-        test = often(wheels.table(f"reuters-{name}-test"), "Category", "Text", 1)
+        test = often(wheels.table(f"{table}-test"), "Category", "Text", 1)
         test = [row for row in test if row["Category"] in known]
         columns = [[row[key] for row in rows] for rows in (train, test) for key in train[0]]
-        y, words, y_test, words_test = columns
-        yield name, of_texts(words, y, words_test, y_test)
+        y, texts, y_test, texts_test = columns
+        yield name, (texts, y, texts_test, y_test)
     tweets = often(wheels.table("election-tweets-2016"), "Author", "Content", 100)
     yield "tweets", split_texts([t["Content"] for t in tweets], [t["Author"] for t in tweets])
     comments = often(wheels.table("slo-opinion-corpus"), "Category", "Content", FEWEST["slo"])
@@ -149,8 +155,8 @@ def others_of(wheels: Wheels) -> Iterator[tuple[str, Parts]]:
     yield "osuleaf", split(np.abs(np.fft.rfft(X, axis=1))[:, 1:129], y)
 
 
-def save(folder: Path, name: str, kind: str, parts: Parts) -> None:
-    """Write a collection as the race reads it."""
+def save(folder: Path, name: str, kind: str, parts: Parts) -> Path:
+    """Write a collection as the race reads it, and return its folder."""
     X, y, X_test, y_test = parts
     classes, codes = np.unique(np.concatenate([y, y_test]), return_inverse=True)
     place = folder / "fewlabel" / name
@@ -163,6 +169,14 @@ def save(folder: Path, name: str, kind: str, parts: Parts) -> None:
     print(
         f"{name}: {X.shape[0]} x {X.shape[1]}, {len(y_test)} for the test, {len(classes)} classes"
     )
+    return place
+
+
+def save_texts(place: Path, train: Sequence[str], test: Sequence[str]) -> None:
+    """Write the texts themselves beside their counts."""
+    for part, texts in (("train", train), ("test", test)):
+        with gzip.open(place / f"{part}.csv.gz", "wt", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([["text"], *([text] for text in texts)])
 
 
 def main() -> None:
@@ -171,8 +185,9 @@ def main() -> None:
     options.add_argument("out", type=Path, help="the folder to make")
     given = options.parse_args()
     wheels = Wheels(given.wheels)
-    for name, parts in texts_of(wheels):
-        save(given.out, name, "text", parts)
+    for name, (train, y, test, y_test) in texts_of(wheels):
+        place = save(given.out, name, "text", of_texts(train, y, test, y_test))
+        save_texts(place, train, test)
     for name, parts in others_of(wheels):
         save(given.out, name, "other", parts)
 
