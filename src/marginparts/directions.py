@@ -65,10 +65,7 @@ class DirectionSpec:
 
 
 class Whole(NamedTuple):
-    """What directions need to know of all rows: the mass of X, the mean length of the features.
-
-    ``beside`` is the mass of other columns of the same rows.
-    """
+    """Of all rows: the mass of X, the mean length of the features, the mass of columns beside X."""
 
     mass: float
     length: float
@@ -199,8 +196,7 @@ def find_directions(
     The classifiers see ``features`` (n, f) where they are given. ``whole`` says what is known of
     all rows, where these are only some. ``weights`` (n,) multiply the cost of each row, (n, p) that
     of each entry. With ``by_mass`` components keep the proportions that their duals give them. With
-    ``keep`` the questions come with the directions, and what their classifiers have seen. Columns
-    of the same rows that stand ``beside`` X get directions of their own from these classifiers.
+    ``keep`` the questions are kept. Columns ``beside`` X get directions from the same classifiers.
     """
     if isinstance(X, OutOfCore):
         return _gathered_directions(X, labels, spec, seed)
@@ -222,9 +218,8 @@ def find_directions(
     if beside is None:
         _report_left_out(tasks, {*found.names})
         return found
-    asked = asked._replace(carry=_carry(beside, seen))
     scale = scale._replace(total=None if whole is None else whole.beside)
-    other = _carried(beside, masses[1], asked, scale)
+    other = _carried(beside, masses[1], asked._replace(carry=_carry(beside, seen)), scale)
     _report_left_out(tasks, {*found.names, *other.names})
     return found._replace(beside=other)
 
