@@ -12,6 +12,7 @@
   let chosen = []; // labels that are pressed, where a sample can have several
   let focused = null; // the label whose words are marked
   let busy = false;
+  let acts = 0; // what was asked for before the last of them is out of date
   let seen = -1; // the version of what is known beside
 
   // ---- small things ----
@@ -61,6 +62,7 @@
   async function act(path, body, words) {
     if (busy) return;
     busy = true;
+    acts += 1;
     try {
       const found = await ask(path, body);
       problem("");
@@ -319,20 +321,28 @@
   }
 
   // while it learns, or makes the model, look now and then; what is shown of the sample stays
-  setInterval(async () => {
-    if (busy || document.hidden) return;
+  async function follow() {
+    const before = acts;
+    const late = () => busy || acts !== before;
+    const now = await ask("status");
+    if (late()) return;
+    const first = sample && !sample.guesses.length && now.version !== seen;
+    status = now;
+    drawStatus();
+    if (now.version !== seen) beside();
+    if (!first || $("name").value || document.activeElement === $("note")) return;
+    const found = await ask(`next?tab=${tab}`);
+    if (!late()) show(found);
+  }
+  async function followOn() {
     try {
-      const now = await ask("status");
-      if (busy) return;
-      const first = sample && !sample.guesses.length && now.version !== seen;
-      status = now;
-      drawStatus();
-      if (now.version !== seen) beside();
-      if (first && !$("name").value && document.activeElement !== $("note")) show(await ask(`next?tab=${tab}`));
+      if (!busy && !document.hidden) await follow();
     } catch (error) {
       problem(error.message);
     }
-  }, 2000);
+    setTimeout(followOn, 2000);
+  }
+  setTimeout(followOn, 2000);
 
   // ---- keys and buttons ----
 
