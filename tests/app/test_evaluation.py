@@ -5,13 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 
-from marginparts import NMFAlphaCV
+from marginparts import NMFAlphaClassifier, NMFAlphaCV
 from marginparts.app import evaluation
 from marginparts.app.evaluation import Rated, compare
 from marginparts.app.report._payload import headline_sentence
 from marginparts.labels import encode_labels
 from marginparts.rivals import contest as rivals
+from marginparts.selection import folds
 from marginparts.selection.folds import folds_of
 
 
@@ -65,11 +67,11 @@ def test_the_others_see_hidden_labels_no_more_than_we_do():
     y = np.where(np.arange(120) < 80, rng.integers(2, size=120), -1)
     labels = encode_labels(y)
     for rival in rivals.RIVALS:
-        folds = folds_of(labels, 0)
-        said = rivals.hidden_values(rival, X, labels, folds, 0)
+        ours = folds_of(labels, 0)
+        said = rivals.hidden_values(rival, X, labels, ours, 0)
         assert 0 < len(said) <= len(rival.settings)
         scores = [
-            [fold.quality(values) for fold, values in zip(folds, own, strict=True)]
+            [fold.quality(values) for fold, values in zip(ours, own, strict=True)]
             for own in said.values()
         ]
         assert abs(np.mean(scores) - 0.5) < 0.15, rival.name
@@ -103,6 +105,31 @@ def test_noise_flatters_nobody():
         rated, _ = fitted(X, y)
         scores.append([r.score for r in rated])
     assert np.abs(np.mean(scores, axis=0) - 0.5).max() < 0.2
+
+
+def test_copies_flatter_nobody():
+    rng = np.random.default_rng(8)
+    X, y = np.repeat(rng.random((60, 20)), 3, axis=0), np.repeat(rng.integers(2, size=60), 3)
+    model = NMFAlphaClassifier(4, max_iter=20, random_state=0).fit(X, y)
+    rated = compare(X, encode_labels(y), model.choice_)
+    assert max(r.score for r in rated) < 0.75
+
+
+def test_the_folds_are_the_same_where_the_teachers_saw_some_rows_only(monkeypatch):
+    monkeypatch.setattr(folds, "_ENOUGH_ROWS", 50)
+    monkeypatch.setattr(folds, "_LARGE", 300)
+    rng = np.random.default_rng(9)
+    y = np.where(np.arange(200) < 40, np.arange(200) % 2, -1)
+    X = rng.random((200, 6)) + (np.arange(6) % 2 == (np.arange(200) % 2)[:, None])
+    model = NMFAlphaClassifier(4, max_iter=20, random_state=0).fit(X, y)
+    seen = []
+    monkeypatch.setattr(evaluation, "_honest", lambda name, some, *_: seen.append((name, some)))
+    compare(X, encode_labels(y), model.choice_)
+    assert dict(seen).keys() >= {"linear SVM on the inputs", "plain NMF, 4 parts"}
+    for name, some in seen[:2]:
+        for fold, (known, hidden) in zip(some, model.choice_.folds, strict=True):
+            assert_array_equal(fold.hidden, hidden, err_msg=name)
+            assert_array_equal(np.flatnonzero(fold.left.labeled), known, err_msg=name)
 
 
 def test_nothing_tried_is_nothing_rated():

@@ -39,7 +39,7 @@ from marginparts.datasets import load_digits_49
 from marginparts.estimators import NMFAlpha, NMFAlphaClassifier, TransductiveSVM
 from marginparts.files import archive as _archive
 from marginparts.files.atomic import FileProblemError
-from marginparts.selection import Setting
+from marginparts.selection import Choice, Setting
 
 
 class Span(NamedTuple):
@@ -84,6 +84,8 @@ def same(a, b):
         return same(a.get_params(deep=False), b.get_params(deep=False)) and same(
             dict(sorted(vars(a).items())), dict(sorted(vars(b).items()))
         )
+    if isinstance(a, Choice):  # its folds are of use beside the data of the fit only
+        a, b = (tuple(each._replace(folds=[])) for each in (a, b))
     if isinstance(a, dict):
         return same(list(a.items()), list(b.items()))
     if isinstance(a, list | tuple):

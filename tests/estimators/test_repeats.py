@@ -108,6 +108,16 @@ def test_copies_are_hidden_together():
         assert len(fold.hidden) == 6
 
 
+@pytest.mark.parametrize("times", [2, 5, 6, 9])
+@pytest.mark.parametrize("how", [{}, {"pseudo": None}, {"embedded": "all"}], ids=str)
+def test_no_copy_of_a_hidden_row_is_known(times, how):
+    found = NMFAlphaClassifier(**FEW, **how).fit(np.tile(X, (times, 1)), np.tile(Y, times))
+    assert len(found.choice_.folds) > 1
+    for known, hidden in found.choice_.folds:
+        assert not set(known % 24) & set(hidden % 24)
+        assert set(known % 24) | set(hidden % 24) == set(np.flatnonzero(Y >= 0))
+
+
 def test_weights_that_are_no_whole_numbers_or_too_large_make_no_copies():
     labels = Labels(np.arange(2), np.abs(Y))
     for weights in (np.full(24, 2.5), np.full(24, 9.0), np.ones(24)):

@@ -215,13 +215,13 @@ def test_a_callback_ends_the_race_with_the_best_so_far():
         seen.append(progress)
         return progress.iteration >= 2
 
-    best, scores, held_out, honest = choose(X, encode_labels(y), SMALL, callback=enough)
+    best, scores, held_out, honest, folds = choose(X, encode_labels(y), SMALL, callback=enough)
     assert {progress.stage for progress in seen} == {"choosing"}
     assert {progress.max_iter for progress in seen} == {5}
     assert max(map(len, scores.values())) == 2
     assert best in scores
     assert len(held_out.rows) == 8
-    assert len(honest) == 2
+    assert len(honest) == len(folds) == 2
 
 
 def test_a_race_that_ends_at_once_gives_the_defaults():

@@ -19,7 +19,7 @@ from marginparts.labels import Labels
 from marginparts.recipe import Recipe, RunSpec
 from marginparts.rivals.contest import NAIVE_BAYES, RIVALS, best_setting, hidden_values, scores_of
 from marginparts.selection import C_GRID, DEFAULT, Choice, Setting
-from marginparts.selection.folds import Fold, enough_labels, folds_of
+from marginparts.selection.folds import Fold
 from marginparts.solve.factorize import factorize
 from marginparts.solve.start import start_from
 from marginparts.svm.class_weights import ClassWeight
@@ -55,10 +55,10 @@ def compare(
 ) -> list[Rated]:
     """Score what was chosen against a linear SVM on the inputs, plain NMF and other rivals.
 
-    The choice was made on the same trusted data with the same seed and folds, and the options are
-    those of `choose`. The callback is called during the plain factorization; a true answer ends it.
-    ``on_rival`` is told the name of each other rival when its turn comes. The last ``embedded``
-    columns are vectors, of either sign.
+    The choice was made on the same trusted data, and the options are those of `choose`. The
+    callback is called during the plain factorization; a true answer ends it. ``on_rival`` is told
+    the name of each other rival when its turn comes. The last ``embedded`` columns are vectors, of
+    either sign.
 
     Returns
     -------
@@ -66,12 +66,12 @@ def compare(
         Ours first, then the linear SVM and plain NMF of the same rank, then the others; empty when
         nothing could be scored.
     """
-    if not choice.scores:
+    if not choice.folds:
         return []
-    labels = enough_labels(labels, seed)
-    # a race that was cut short has fewer folds
-    folds = folds_of(labels, seed, class_weight=class_weight, scoring=scoring)
-    folds = folds[: len(choice.scores[choice.best])]
+    folds = [
+        Fold.of(labels, rows, class_weight=class_weight, scoring=scoring) for rows in choice.folds
+    ]
+    labels = folds[0].labels  # those that took part, the same in each
     labeled = X[np.flatnonzero(labels.labeled)]
     rank = choice.best.n_components
     rows = selection.enough_rows(labels, seed)

@@ -109,11 +109,12 @@ def _of_given_rows(found: Fitted, counted: Counted, n: int) -> Fitted:
 
 
 def _renumbered(found: Fitted, rows: NDArray[np.intp]) -> Fitted:
-    """Give hidden samples the numbers that their rows have elsewhere."""
+    """Give known and hidden samples the numbers that their rows have elsewhere."""
     if (held_out := found.choice.held_out) is None:
         return found
     held_out = held_out._replace(rows=rows[held_out.rows])
-    return found._replace(choice=found.choice._replace(held_out=held_out))
+    folds = [(rows[known], rows[hidden]) for known, hidden in found.choice.folds]
+    return found._replace(choice=found.choice._replace(held_out=held_out, folds=folds))
 
 
 def is_calibrated(estimator: NMFAlphaClassifier) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from marginparts._types import DEFAULT_LAM, Array
 from marginparts.labels import Labels
 from marginparts.scores import check_scoring
-from marginparts.selection.folds import Fold
+from marginparts.selection.folds import Fold, FoldRows
 from marginparts.svm.thresholds import choose_thresholds
 from marginparts.validation import check_count, check_option
 
@@ -142,13 +142,15 @@ class Choice(NamedTuple):
 
     ``scores`` has a list for each candidate, with an entry a fold: fewer for those that were
     dropped on the way. ``held_out`` has the best candidate's decision values of hidden labels.
-    ``honest_scores`` has the score in each fold of what would be chosen without it.
+    ``honest_scores`` has the score in each fold of what would be chosen without it. ``folds`` has
+    the rows of each fold, for others who want to be scored on them; model files leave it out.
     """
 
     best: Setting
     scores: dict[Setting, list[float]]
     held_out: HeldOut | None = None
     honest_scores: list[float] = []  # noqa: RUF012 - never written to
+    folds: list[FoldRows] = []  # noqa: RUF012 - never written to
 
     @property
     def score(self) -> float:

@@ -147,7 +147,8 @@ def _read_choice(notes: Notes, race: Race) -> Choice:
     scores = {
         setting: values for setting, (_, values) in zip(settings, tree["scores"], strict=True)
     }
-    return Choice(best, scores, held_out, tree["honest"])
+    folds = [fold.rows for fold in race.folds[: len(scores[best])]]
+    return Choice(best, scores, held_out, tree["honest"], folds)
 
 
 def _check(table: Table, fields: Any) -> None:

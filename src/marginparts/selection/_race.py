@@ -285,7 +285,7 @@ class Race:
         honest = honest_scores(
             self.folds[:whole], self._pick, self._values, thresholds=self.thresholds
         )
-        return Choice(best, scores, held_out, honest)
+        return Choice(best, scores, held_out, honest, [fold.rows for fold in seen])
 
     def _pick(self, folds: Iterable[int]) -> Setting:
         """Choose on some folds: the best rank, then its codes, then the SVM on them."""

@@ -282,7 +282,11 @@ def choose_taught(
         folds, pick, lambda setting, k: said[setting][k],
         thresholds=comparison.thresholds is not None, trust=classroom.trust,
     )  # fmt: skip
-    return Choice(best, scores, HeldOut(hidden, np.concatenate(said[best])), honest)
+    rows = [
+        (classroom.rows[known], classroom.rows[hidden])
+        for known, hidden in (fold.rows for fold in folds)
+    ]
+    return Choice(best, scores, HeldOut(hidden, np.concatenate(said[best])), honest, rows)
 
 
 def _answers(

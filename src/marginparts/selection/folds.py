@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,10 @@ def enough_rows(labels: Labels, seed: int, enough: int | None = None) -> NDArray
     return np.sort(np.concatenate([np.flatnonzero(labels.labeled), unlabeled]))
 
 
+#: Rows whose labels are known, and rows whose labels are hidden.
+FoldRows: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
 class Fold(NamedTuple):
     """All labels, those left when some are hidden, and the hidden rows.
 
@@ -99,6 +103,20 @@ class Fold(NamedTuple):
     hidden: NDArray[np.intp]
     class_weight: ClassWeight = None
     scoring: str | None = None
+
+    @classmethod
+    def of(cls, labels: Labels, rows: FoldRows, **how: Any) -> Fold:
+        """Return a fold with the labels of its rows, known and hidden, and of no others."""
+        known, hidden = rows
+        others = np.ones(len(labels.codes), dtype=bool)
+        others[known] = others[hidden] = False
+        labels = labels.hide(others)
+        return cls(labels, labels.hide(hidden), hidden, **how)
+
+    @property
+    def rows(self) -> FoldRows:
+        """The rows whose labels are left, and the hidden ones."""
+        return np.flatnonzero(self.left.labeled), self.hidden
 
     @property
     def truth(self) -> Labels:

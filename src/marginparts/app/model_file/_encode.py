@@ -27,6 +27,9 @@ Path = tuple[str, ...]
 
 _LONGEST_NAME = 80
 
+#: Fields that are of use beside the data of the fit only.
+_LEFT_OUT = {("Choice", "folds")}
+
 
 class CannotKeepError(ValueError):
     """A value has no place in a model file; the message says which and why."""
@@ -141,7 +144,8 @@ class _Encoder:
         if tag == "member":
             return {"member": {"class": cls.__name__, "name": value.name}}
         names = getattr(cls, "_fields", None) or [each.name for each in fields(cls)]
-        found = {name: self.encode(getattr(value, name), (*path, name)) for name in names}
+        kept = [name for name in names if (cls.__name__, name) not in _LEFT_OUT]
+        found = {name: self.encode(getattr(value, name), (*path, name)) for name in kept}
         return {"object": {"class": cls.__name__, "fields": found}}
 
     def _estimator(self, model: Any, path: Path, *, fitted: bool = True) -> dict[str, Any]:

@@ -322,7 +322,7 @@ TABLES: dict[str, Table] = {
     ),
     "Choice": (
         Part("best", ("Setting",)), Rule("scores", _are_scores),
-        Part("held_out", ("HeldOut",), optional=True),
+        Part("held_out", ("HeldOut",), optional=True), Rule("folds", lambda f, _: not f["folds"]),
         Items("honest_scores", Value("honest_scores", "float", nan=True)),
     ),
     "Stop": (),
