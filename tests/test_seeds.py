@@ -92,6 +92,18 @@ def test_a_seed_in_a_single_row_is_that_rows_label():
     assert_array_equal(hints.kept, codes)
 
 
+def test_seeds_of_one_of_two_classes_in_a_single_row():
+    """Where its fold is hidden, the teachers know one class alone."""
+    rng = np.random.default_rng(2)
+    rows = rng.poisson(0.03, (100, 200)).astype(float)
+    rows[:, :2] = 0
+    rows[:20, 0] = rows[50, 1] = 1
+    model = NMFAlphaClassifier(4, seeds={"a": [0], "b": [1]}, max_iter=20, random_state=0)
+    found = model.fit(sp.csr_array(rows)).predict(sp.csr_array(rows))
+    assert (found[:20] == "a").mean() > 0.8
+    assert found[50] == "b"
+
+
 def test_a_given_label_is_never_overridden():
     wrong = np.full(len(X), -1)
     wrong[:12] = (Y[:12] + 1) % 3

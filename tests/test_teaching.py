@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.preprocessing import normalize
 
@@ -10,7 +11,7 @@ from marginparts import NMFAlpha, NMFAlphaClassifier
 from marginparts.app.explanation import contributions
 from marginparts.datasets import load_digits_49, load_docstrings
 from marginparts.directions import DirectionSpec, find_directions
-from marginparts.labels import Labels, encode_labels
+from marginparts.labels import UNKNOWN, Labels, encode_labels
 from marginparts.scores import quality
 from marginparts.solve.map import projection
 from marginparts.teaching import lessons_of, lessons_of_several, views_of
@@ -73,6 +74,23 @@ def test_teachers_see_the_same_whether_rows_were_weighted_or_not(texts):
     for name in ("inputs", "counts"):
         a, b = getattr(one, name), getattr(other, name)
         np.testing.assert_allclose((a - b).data, 0, atol=1e-9)
+
+
+def test_a_column_of_small_weight_is_no_unit(texts):
+    """The weight of one column is that of the column, and not one of all others."""
+    rows, _ = texts
+    often = int(np.argmax(np.bincount(rows.indices, minlength=rows.shape[1])))
+    others = np.delete(np.arange(rows.shape[1]), often)
+
+    def counts(weight):
+        own = np.ones(rows.shape[1])
+        own[often] = weight
+        X = sp.csr_array(rows @ sp.diags_array(own))
+        found = views_of(X, usual_weights(X), 0, latent=False).counts
+        return found.toarray()[np.diff(rows.indptr) > 1]
+
+    for weight in (0.1, 1e-3, 1e-300):
+        assert_allclose(counts(weight)[:, others], counts(1.0)[:, others], rtol=1e-6)
 
 
 def test_naive_bayes_does_not_see_what_stands_beside_words(texts):
@@ -312,6 +330,16 @@ def test_a_class_without_a_label_is_never_predicted(texts):
     rows = l2_log(X)
     for name, values in all_values(views_of(rows, usual_weights(rows), 0), labels).items():
         assert not np.any(values.argmax(axis=1) == 2), name
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_where_one_class_has_labels_all_teachers_say_so(texts, sparse):
+    rows, _ = texts
+    codes = np.where(np.arange(rows.shape[0]) < 5, 1, UNKNOWN)
+    views = views_of(rows, np.ones(rows.shape[1]) if sparse else None, 0)
+    for name, values in all_values(views, Labels(np.arange(2), codes)).items():
+        assert (values[:, 1] == 0).all(), name
+        assert (values[:, 0] == -np.inf).all(), name
 
 
 def test_known_labels_are_kept_and_count_most(texts):

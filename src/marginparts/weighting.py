@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms
 
@@ -15,6 +16,9 @@ _SPARSE = 0.1
 #: The slope of entries against idf (logarithms) that shows that they were weighted by it: it is
 #: 0.7 to 1 in texts weighted by idf, and -0.3 to 0 in others.
 _WEIGHTED = 0.4
+
+#: Columns whose entries are this share of the others in their rows, or less, were made small.
+_SMALL = 1 / 4
 
 #: So many rows tell what the slope is.
 _ENOUGH_ROWS = 20_000
@@ -72,18 +76,34 @@ def usual_weights(X: Any) -> Array | None:
         return None
     rows = sp.csr_array(X)
     weights = idf_of(rows)
-    some = rows[: min(rows.shape[0], _ENOUGH_ROWS)]
-    return np.ones_like(weights) if _slope(some, np.log(weights)) > _WEIGHTED else weights
+    some, logs = rows[: min(rows.shape[0], _ENOUGH_ROWS)], np.log(weights)
+    if (small := made_small(some)).any():  # these do not tell how others were weighted
+        some, logs = sp.csr_array(some[:, ~small]), logs[~small]
+    return np.ones_like(weights) if _slope(some, logs) > _WEIGHTED else weights
+
+
+def made_small(X: sp.csr_array) -> NDArray[np.bool_]:
+    """Return the columns (d,) whose entries are, on average, far below the others of their rows.
+
+    So are those to which somebody gave small weights, and hardly any others among counts.
+    """
+    below = np.bincount(X.indices, _within_rows(X, np.log(X.data.astype(np.float64))), X.shape[1])
+    return np.asarray(below < np.log(_SMALL) * np.bincount(X.indices, minlength=X.shape[1]))
 
 
 def _slope(X: sp.csr_array, logs: Array) -> float:
     """Return by how much the logarithm of an entry grows with that of its column, within rows."""
-    counts = np.diff(X.indptr)
-    rows = np.repeat(np.arange(X.shape[0]), counts)
     x, y = logs[X.indices].astype(np.float64), np.log(X.data.astype(np.float64))
-    x, y = (v - (np.bincount(rows, v, X.shape[0]) / np.maximum(counts, 1))[rows] for v in (x, y))
+    x, y = _within_rows(X, x), _within_rows(X, y)
     spread = float(x @ x)
     return float(x @ y) / spread if spread > 0 else 0.0
+
+
+def _within_rows(X: sp.csr_array, values: Array) -> Array:
+    """Return values of the entries of X less the mean of those of their row."""
+    counts = np.diff(X.indptr)
+    rows = np.repeat(np.arange(X.shape[0]), counts)
+    return values - (np.bincount(rows, values, X.shape[0]) / np.maximum(counts, 1))[rows]
 
 
 def has_unit_rows(X: Any) -> bool:

@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from marginparts._types import Array, Data
-from marginparts.weighting import idf_of, weighted_rows
+from marginparts.weighting import idf_of, made_small, weighted_rows
 
 #: Dimensions of the latent space; the leading ones in which neighbors are sought, and neighbors of
 #: a row, for sparse and for dense rows.
@@ -23,6 +23,10 @@ _WAVES, _FALL, _BESIDE = 50, 0.999, 0.5
 
 #: How often labels flow along the graph.
 _FLOWS = 50
+
+
+#: The least that counts as one in a row, as a share of the row's largest entry.
+_RANGE = 1e-6
 
 
 class Views(NamedTuple):
@@ -180,9 +184,20 @@ def _like_counts(X: sp.csr_array, weights: Array) -> sp.csr_array:
 
 
 def _in_smallest_units(X: sp.csr_array) -> sp.csr_array:
-    """Divide each row by its smallest entry."""
-    full = np.diff(X.indptr) > 0
-    smallest = np.ones(X.shape[0])
-    smallest[full] = np.minimum.reduceat(X.data, X.indptr[:-1][full])
-    data = X.data / np.repeat(smallest, np.diff(X.indptr))
+    """Divide each row by its smallest entry.
+
+    Where columns were given small weights, they do not tell what counts as one in a row, unless it
+    has nothing else; and no entry is so small that others are millions of it.
+    """
+    sizes = np.diff(X.indptr)
+    full, first = sizes > 0, X.indptr[:-1][sizes > 0]
+    if not len(first):
+        return X
+    told = np.where(made_small(X)[X.indices], np.inf, X.data)
+    unit = np.ones(X.shape[0])
+    unit[full] = np.minimum.reduceat(told, first)
+    others = np.minimum.reduceat(X.data, first)
+    unit[full] = np.where(np.isfinite(unit[full]), unit[full], others)
+    unit[full] = np.maximum(unit[full], _RANGE * np.maximum.reduceat(X.data, first))
+    data = X.data / np.repeat(unit, sizes)
     return sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
