@@ -210,8 +210,8 @@ def find_directions(
     usable = [tasks[k] for k in numbers]
     counts = None if weights is None else [counts_of(weights, tasks[k], k) for k in numbers]
     costs, alphas = _costs_and_alphas(seen, usable, labels, spec, seed, counts)
-    same = features is None and spec.features is None
-    carry = np.ones(seen.shape[0]) if same else _carry(X, seen)
+    same, end = features is None and spec.features is None, X.shape[1]
+    carry = np.ones(len(mass)) if same else _carry(X, seen if beside is None else seen[:, :end])
     asked = Questions(seen, usable, costs, alphas, carry, np.ones(0))
     scale = _Scale(spec.scale, labels.weights, None if whole is None else whole.mass, by_mass)
     found = _carried(X, masses[0], asked, scale, keep=keep)
@@ -219,7 +219,8 @@ def find_directions(
         _report_left_out(tasks, {*found.names})
         return found
     scale = scale._replace(total=None if whole is None else whole.beside)
-    other = _carried(beside, masses[1], asked._replace(carry=_carry(beside, seen)), scale)
+    asked = asked._replace(carry=_carry(beside, seen[:, end:]))
+    other = _carried(beside, masses[1], asked, scale)
     _report_left_out(tasks, {*found.names, *other.names})
     return found._replace(beside=other)
 
@@ -305,10 +306,9 @@ def _seen(
 
 
 def _carry(X: Data, seen: sp.csr_array) -> Array:
-    """Return what a coefficient of each row that is seen is as one of a row of X."""
-    lengths, seen_lengths = row_lengths(X), row_lengths(seen)
-    carry = np.divide(seen_lengths, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
-    return np.asarray(carry)
+    """Return what a coefficient of each row that is seen is as one of X; some have nothing in X."""
+    lengths = row_lengths(X)
+    return np.divide(row_lengths(seen), lengths, out=np.zeros(len(lengths)), where=lengths > 0)
 
 
 def _with_both_sides(asked: Questions, enough: Callable[..., bool]) -> list[int]:
