@@ -197,9 +197,16 @@ def check_training_rows(estimator: BaseEstimator, X: Samples | Elsewhere) -> Dat
     """`check_training_data`, as X is stored: rows may be left out before it is copied."""
     X = _checked(estimator, X, reset=True)
     if not isinstance(X, Elsewhere):
-        signs = getattr(estimator, "embedded", 0) != 0
-        (check_signed if signs else check_mass)(X, type(estimator).__name__)
+        _check_size(X, type(estimator).__name__, embedded_columns(estimator, X.shape[1]))
     return X
+
+
+def _check_size(X: Data, name: str, embedded: int) -> None:
+    """Refuse data that is all zero or leaves the range; the last columns may be of either sign."""
+    if embedded:
+        check_signed(X, name, embedded)
+    else:
+        check_mass(X, name)
 
 
 class Counted(NamedTuple):

@@ -179,7 +179,7 @@ class SemiNMFAlpha(PartsTransformer):
         check_semi_init(self.init, X.shape, r)
         counted = Counted.of(X, y, sample_weight, None)
         X, y, weights, _ = counted
-        check_signed(X, type(self).__name__)
+        check_signed(X, type(self).__name__, X.shape[1])
         by_name = isinstance(self.init, str)
         same = together(X, y, weights) if by_name and counted.may_repeat else None
         if same is not None:
