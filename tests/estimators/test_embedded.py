@@ -12,6 +12,7 @@ from marginparts import (
     Checkpoint,
     NMFAlpha,
     NMFAlphaClassifier,
+    NMFAlphaCV,
     SemiNMFAlpha,
     load,
     save,
@@ -231,6 +232,18 @@ def test_vectors_out_of_the_range_of_float32_are_refused(beside, unit, blobs, wo
     some = data(unit * X / np.abs(unit * X).max())
     some[0, -1] = 1e-44  # what is small beside others is harmless
     assert model.fit(some, y).score(some, target) > 0.9
+
+
+@pytest.mark.parametrize("kind", [SemiNMFAlpha, NMFAlphaClassifier, NMFAlphaCV])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rows_that_count_are_judged_by_themselves(form, kind, blobs):
+    X, y, _ = blobs
+    more = {"max_iter": 20} if kind is SemiNMFAlpha else {**LITTLE, "embedded": "all"}
+    model = kind(3, **more)
+    for unit, says in ((0, "needs at least one entry of X that is not zero"), (1e-24, "too small")):
+        rows = np.where(y[:, None] < 0, X, unit * X).astype(np.float32)
+        with pytest.raises(ValueError, match=says):
+            model.fit(form(rows), y, sample_weight=(y >= 0).astype(float))
 
 
 @pytest.mark.parametrize(

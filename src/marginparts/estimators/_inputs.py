@@ -219,11 +219,13 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(
-        cls, X: Data | Elsewhere, y: Any, sample_weight: ArrayLike | None, name: str | None
-    ) -> Counted:
+        cls, X: Data | Elsewhere, y: Any, sample_weight: ArrayLike | None, name: str | None,
+        embedded: int = 0,
+    ) -> Counted:  # fmt: skip
         """Leave out rows of weight 0, as if they had not been given.
 
-        With a ``name``, for the message, what is left must not be all zero; a batch may be.
+        With a ``name``, for the message, what is left must not be all zero; a batch may be. The
+        last columns, the ``embedded`` ones, may have either sign.
         """
         if sample_weight is None:
             return cls(X, y, None, None)
@@ -240,7 +242,7 @@ class Counted(NamedTuple):
             y = _safe_indexing(y, rows)
         X = X[rows]
         if name is not None:
-            check_mass(X, name)
+            _check_size(X, name, embedded)
         counted = cls.of(X, y, weights[rows], name)
         return counted._replace(rows=rows)
 
