@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import normalize
 from typer.testing import CliRunner
 
 import marginparts
@@ -127,9 +128,45 @@ def test_vectors_of_any_size_are_made_of_length_1(unit):
     assert not own[60].any()
 
 
+SIZES = {
+    np.float64: [1e-320, 1e-60, 1e-30, 1.0, 1e30, 1e60, 1e300],
+    np.float32: [1e-44, 1e-30, 1.0, 1e30],
+    np.float16: [1e-7, 1.0, 1e3],
+    np.int64: [1e2, 1e17],
+    np.longdouble: [1.0, np.finfo(np.longdouble).max / 100],
+}
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [(t, unit) for t in SIZES for unit in SIZES[t]])
+def test_vectors_in_a_file_have_length_one_whatever_their_type_and_size(dtype, unit, tmp_path):
+    docs = write(tmp_path / "docs.csv")
+    vectors = (VECTORS * unit).astype(dtype)
+    vectors[8] = 0
+    np.save(tmp_path / "v.npy", vectors)
+    source = open_source(docs, text="body", embeddings=tmp_path / "v.npy")
+    read = np.vstack([batch.vectors for batch in source.batches(7)])
+    assert read.dtype == np.float32
+    largest = np.abs(vectors.astype(np.longdouble)).max(axis=1, keepdims=True)
+    exact = normalize((vectors / np.where(largest > 0, largest, 1)).astype(np.float64))
+    for given in (read, vectors):
+        assert_allclose(beside(np.zeros((60, 1)), given)[:, 1:], exact, rtol=1e-6, atol=1e-7)
+
+
+def test_vectors_of_any_size_in_a_file_make_the_same_model(folder, tmp_path):
+    said = {}
+    for unit in (1.0, 2.0**-200, 2.0**990):
+        np.save(tmp_path / "v.npy", unit * VECTORS)
+        run("fit", folder / "docs.csv", *TABLE, *QUICK, "--embeddings", tmp_path / "v.npy",
+            "--out", tmp_path / "m")  # fmt: skip
+        run("predict", tmp_path / "m", folder / "docs.csv", "--embeddings", tmp_path / "v.npy",
+            "--out", tmp_path / "o.csv")  # fmt: skip
+        said[unit] = (tmp_path / "o.csv").read_text()
+    assert len(set(said.values())) == 1
+
+
 @pytest.mark.parametrize("strange", [np.nan, np.inf])
 def test_vectors_of_python_must_be_finite_too(strange):
-    vectors = np.where(np.arange(60)[:, None] == 8, strange, VECTORS)
+    vectors = np.where(np.arange(60)[:, None] == 8, [1e300, 1, strange, 0, 0], VECTORS)
     with pytest.raises(PreparationError, match="Vector 9 does not have finite numbers"):
         beside(np.ones((60, 2)), vectors)
 
