@@ -239,6 +239,37 @@ def test_a_matrix_with_vectors(tmp_path):
     assert model.feature_names == [f"column {k + 1}" for k in range(6)]
 
 
+def test_no_sentence_advises_gaps_beside_vectors(tmp_path):
+    rows = [[k + 1, 60 - k, label] for k, label in enumerate(LABELS)]
+    counts = np.array(rows)[:, :2].astype(float)
+    counts[8, 1] = np.nan
+    np.savez(tmp_path / "gaps.npz", X=counts, y=KINDS)
+    for name, cell in (("whole.csv", 5), ("gaps.csv", "")):
+        rows[8][1] = cell
+        with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([["length", "width", "kind"], *rows])
+    np.save(tmp_path / "v.npy", VECTORS)
+    whole, gaps, v = (
+        tmp_path / "whole.csv",
+        tmp_path / "gaps.csv",
+        ("--embeddings", tmp_path / "v.npy"),
+    )
+    fit, model = (
+        ("--label", "kind", "--components", "2", "--lam", "1", "--cost", "1"),
+        tmp_path / "m",
+    )
+    run("fit", whole, *fit, "--max-iter", "20", *v, "--out", model)
+    said = [refused("fit", gaps, *fit, *v), refused("fit", tmp_path / "gaps.npz", *v)]
+    for command in ("predict", "transform", "next", "report"):
+        out = tmp_path / ("z.npz" if command == "transform" else "o.csv")
+        said.append(refused(command, model, gaps, *v, "--out", out))
+    way_out = "; all values must be known here, so fill them in, or leave out their rows."
+    assert all(each.endswith(way_out) for each in said), said
+    said = refused("fit", gaps, *fit, *v, "--missing", "nan")
+    assert said == "--missing does not go with vectors; leave out one of them."
+    assert refused("fit", gaps, *fit).endswith("; where values are missing, say --missing nan.")
+
+
 def counting(which):
     """An encoder for tests: how often some letters occur."""
     return lambda texts: [[text.count(letter) + 0.5 for letter in "aegm"] for text in texts]
