@@ -17,8 +17,10 @@ from sklearn.preprocessing import normalize
 from typer.testing import CliRunner
 
 import marginparts
+from marginparts import NMFAlphaClassifier
 from marginparts.app import encoders
 from marginparts.app.explanation import contributions
+from marginparts.app.options import Options, check_vectors
 from marginparts.app.preparation import PreparationError, beside
 from marginparts.app.readers import Layout, open_source
 from marginparts.cli import app
@@ -295,6 +297,41 @@ def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeyp
     run("predict", model, docs, "--embeddings", tmp_path / "own.npy", "--out", tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
     encoders._loaded.cache_clear()
+
+
+#: Values of options that a classifier of embedded columns may refuse.
+UNUSUAL = {
+    "seeds": {"left": ["apple"]}, "prior": [[1.0] * 6], "fixed": [[1.0] * 6], "missing": "nan",
+    "exclusivity": 0.1, "alpha_W": 0.1, "alpha_H": 0.1, "l1_ratio": 0.5, "consensus": 3,
+    "strength": 2.0, "class_weight": "balanced", "scoring": "f1_macro", "C": 2.0, "lam": 3.0,
+}  # fmt: skip
+
+
+def test_what_classifiers_refuse_beside_vectors_is_refused_before_they_are_made(folder):
+    source, refusals = open_source(folder / "docs.csv", text="body", label="kind"), set()
+    for name, value in UNUSUAL.items():
+        model = NMFAlphaClassifier(2, embedded=5, max_iter=5, random_state=0)
+        try:
+            model.set_params(**{name: value}).fit(np.hstack([np.ones((60, 6)), VECTORS]), KINDS)
+        except ValueError as error:
+            refusals.add((name, str(error)))
+        else:
+            check_vectors(Options(embed="wordllama", **{name: value}), source)
+    assert len(refusals) > 5
+    for name, said in refusals:
+        assert said.startswith(f"{name} needs data without embedded columns")
+        with pytest.raises(PreparationError, match=f"^--{name.replace('_', '-')} does not go with"):
+            check_vectors(Options(embed="wordllama", **{name: UNUSUAL[name]}), source)
+    check_vectors(Options(embed="wordllama", alpha_H=0.0), source)
+
+
+def test_no_text_is_encoded_for_options_that_do_not_go_with_vectors(folder, monkeypatch):
+    monkeypatch.setitem(encoders.LOADERS, "wordllama", lambda which: 1 / 0)
+    encoders._loaded.cache_clear()
+    fit = ("fit", folder / "docs.csv", *TABLE, *QUICK, "--embed", "wordllama")
+    for option, value in (("--alpha-H", "0.1"), ("--alpha-W", "0.1"), ("--consensus", "3")):
+        said = refused(*fit, option, value, "--out", folder / "none.model")
+        assert said == f"{option} does not go with vectors; leave out one of them."
 
 
 def test_a_library_does_not_make_all_others_log(tmp_path, monkeypatch):
