@@ -22,7 +22,8 @@ from marginparts.app import encoders
 from marginparts.app.explanation import contributions
 from marginparts.app.options import Options, check_vectors
 from marginparts.app.preparation import PreparationError, beside
-from marginparts.app.readers import Layout, open_source
+from marginparts.app.readers import Batch, Layout, open_source
+from marginparts.app.suggestion import suggest
 from marginparts.cli import app
 from marginparts.files.atomic import FileProblemError
 
@@ -118,6 +119,14 @@ def test_neither_the_size_of_vectors_nor_of_batches_matters(folder, monkeypatch,
     with out.open() as file:
         found = [float(row["score left"]) for row in csv.DictReader(file)]
     assert_allclose(found, expected[:, 0], rtol=1e-3, atol=1e-4)
+
+
+def test_texts_without_a_known_word_are_not_asked_for(folder):
+    model = marginparts.load(folder / "both.model")
+    texts = ["", "   ", "kiwi", "an apple and a kiwi", "a mango"]
+    batch = Batch(texts, [None] * 5, {}, np.tile(VECTORS.mean(axis=0), (5, 1)))  # all in doubt
+    assert {each.row for each in suggest(model, [batch], 5)} == {4, 5}
+    assert suggest(model, [Batch(texts[:3], [None] * 3, {}, VECTORS[:3])], 5) == []
 
 
 @pytest.mark.parametrize("unit", [1e-30, 1e-7, 1e19, 1e30])
