@@ -144,13 +144,33 @@ def check_mass(X: Data, whom: str) -> None:
         )
 
 
-def check_signed(X: Data, whom: str) -> None:
-    """Refuse data of either sign that is all zero, or whose squares leave the range."""
+def check_signed(X: Data, whom: str, embedded: int) -> None:
+    """Refuse data that is all zero, or whose squares leave the range of its type.
+
+    The last columns are the ``embedded`` ones, which may have either sign. Beside words, they must
+    be large enough by themselves, or all zero.
+    """
     entries: Any = X.data if sp.issparse(X) else X
-    largest = max(float(entries.max(initial=0)), -float(entries.min(initial=0)))
-    check_squares(np.array([[largest * entries.size**0.5]]), whom)
-    if not largest**2 > 0:
-        raise ValueError(f"{whom} needs at least one entry of X that is not zero, or near it.")
+    if not (largest := _largest(X)):
+        raise ValueError(f"{whom} needs at least one entry of X that is not zero.")
+    check_squares(np.array([[largest * entries.size**0.5]]), whom, X.dtype)
+    if embedded < X.shape[1]:
+        largest = _largest(X[:, X.shape[1] - embedded :])
+    # entries that count beside the largest have squares of full precision, too
+    least = float(np.sqrt(np.finfo(X.dtype).tiny / np.finfo(X.dtype).eps))
+    if 0 < largest < least:
+        what, way_out = "entries of X", "divide X by its largest entry"
+        if embedded < X.shape[1]:
+            what, way_out = "embedded columns of X", "divide them by their largest entry"
+        raise ValueError(
+            f"The {what} passed to {whom} are too small to be squared in {X.dtype}; {way_out}."
+        )
+
+
+def _largest(X: Data) -> float:
+    """Return the largest magnitude in data, without a copy of it."""
+    entries: Any = X.data if sp.issparse(X) else X
+    return max(float(entries.max(initial=0)), -float(entries.min(initial=0)))
 
 
 def check_sum(X: Data, whom: str) -> float:

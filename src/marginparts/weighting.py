@@ -1,4 +1,4 @@
-"""Weighting of counts before they are factorized."""
+"""Weighting of counts before they are factorized, and vectors in units of their own."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
+from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 
 from marginparts._types import Array, Data
@@ -22,6 +23,9 @@ _SMALL = 1 / 4
 
 #: So many rows tell what the slope is.
 _ENOUGH_ROWS = 20_000
+
+#: Entries of vectors that are looked at at a time.
+_AT_ONCE = 1 << 20
 
 
 def log(X: Any) -> Any:
@@ -110,3 +114,20 @@ def has_unit_rows(X: Any) -> bool:
     """Whether all rows but empty ones have length one already."""
     lengths = row_norms(X)
     return bool(np.allclose(lengths[lengths > 0], 1, rtol=1e-4))
+
+
+def in_own_units(vectors: Array) -> Array:
+    """Return vectors (n, k) in float32, each in a unit, a power of 2, in which it fits that type.
+
+    The largest entry of each is near 1 then; vectors in float32 fit as they are.
+    """
+    if vectors.dtype == np.float32:
+        return vectors
+    found = np.empty(vectors.shape, dtype=np.float32)
+    dtype = np.longdouble if vectors.dtype == np.longdouble else np.float64
+    for rows in gen_batches(len(vectors), max(1, _AT_ONCE // max(1, vectors.shape[1]))):
+        some = vectors[rows].astype(dtype, copy=False)
+        _, exponents = np.frexp(np.abs(some).max(axis=1, initial=0.0, keepdims=True))
+        with np.errstate(over="ignore"):  # there is no unit for an infinite entry
+            found[rows] = np.ldexp(some, -exponents)
+    return found

@@ -13,13 +13,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import normalize
 from typer.testing import CliRunner
 
 import marginparts
+from marginparts import NMFAlphaClassifier
 from marginparts.app import encoders
 from marginparts.app.explanation import contributions
+from marginparts.app.options import Options, check_vectors
 from marginparts.app.preparation import PreparationError, beside
-from marginparts.app.readers import Layout, open_source
+from marginparts.app.readers import Batch, Layout, open_source
+from marginparts.app.suggestion import suggest
 from marginparts.cli import app
 from marginparts.files.atomic import FileProblemError
 
@@ -117,6 +121,14 @@ def test_neither_the_size_of_vectors_nor_of_batches_matters(folder, monkeypatch,
     assert_allclose(found, expected[:, 0], rtol=1e-3, atol=1e-4)
 
 
+def test_texts_without_a_known_word_are_not_asked_for(folder):
+    model = marginparts.load(folder / "both.model")
+    texts = ["", "   ", "kiwi", "an apple and a kiwi", "a mango"]
+    batch = Batch(texts, [None] * 5, {}, np.tile(VECTORS.mean(axis=0), (5, 1)))  # all in doubt
+    assert {each.row for each in suggest(model, [batch], 5)} == {4, 5}
+    assert suggest(model, [Batch(texts[:3], [None] * 3, {}, VECTORS[:3])], 5) == []
+
+
 @pytest.mark.parametrize("unit", [1e-30, 1e-7, 1e19, 1e30])
 def test_vectors_of_any_size_are_made_of_length_1(unit):
     vectors = np.vstack([VECTORS, np.zeros(5)]).astype(np.float32)
@@ -127,9 +139,45 @@ def test_vectors_of_any_size_are_made_of_length_1(unit):
     assert not own[60].any()
 
 
+SIZES = {
+    np.float64: [1e-320, 1e-60, 1e-30, 1.0, 1e30, 1e60, 1e300],
+    np.float32: [1e-44, 1e-30, 1.0, 1e30],
+    np.float16: [1e-7, 1.0, 1e3],
+    np.int64: [1e2, 1e17],
+    np.longdouble: [1.0, np.finfo(np.longdouble).max / 100],
+}
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [(t, unit) for t in SIZES for unit in SIZES[t]])
+def test_vectors_in_a_file_have_length_one_whatever_their_type_and_size(dtype, unit, tmp_path):
+    docs = write(tmp_path / "docs.csv")
+    vectors = (VECTORS * unit).astype(dtype)
+    vectors[8] = 0
+    np.save(tmp_path / "v.npy", vectors)
+    source = open_source(docs, text="body", embeddings=tmp_path / "v.npy")
+    read = np.vstack([batch.vectors for batch in source.batches(7)])
+    assert read.dtype == np.float32
+    largest = np.abs(vectors.astype(np.longdouble)).max(axis=1, keepdims=True)
+    exact = normalize((vectors / np.where(largest > 0, largest, 1)).astype(np.float64))
+    for given in (read, vectors):
+        assert_allclose(beside(np.zeros((60, 1)), given)[:, 1:], exact, rtol=1e-6, atol=1e-7)
+
+
+def test_vectors_of_any_size_in_a_file_make_the_same_model(folder, tmp_path):
+    said = {}
+    for unit in (1.0, 2.0**-200, 2.0**990):
+        np.save(tmp_path / "v.npy", unit * VECTORS)
+        run("fit", folder / "docs.csv", *TABLE, *QUICK, "--embeddings", tmp_path / "v.npy",
+            "--out", tmp_path / "m")  # fmt: skip
+        run("predict", tmp_path / "m", folder / "docs.csv", "--embeddings", tmp_path / "v.npy",
+            "--out", tmp_path / "o.csv")  # fmt: skip
+        said[unit] = (tmp_path / "o.csv").read_text()
+    assert len(set(said.values())) == 1
+
+
 @pytest.mark.parametrize("strange", [np.nan, np.inf])
 def test_vectors_of_python_must_be_finite_too(strange):
-    vectors = np.where(np.arange(60)[:, None] == 8, strange, VECTORS)
+    vectors = np.where(np.arange(60)[:, None] == 8, [1e300, 1, strange, 0, 0], VECTORS)
     with pytest.raises(PreparationError, match="Vector 9 does not have finite numbers"):
         beside(np.ones((60, 2)), vectors)
 
@@ -202,6 +250,37 @@ def test_a_matrix_with_vectors(tmp_path):
     assert model.feature_names == [f"column {k + 1}" for k in range(6)]
 
 
+def test_no_sentence_advises_gaps_beside_vectors(tmp_path):
+    rows = [[k + 1, 60 - k, label] for k, label in enumerate(LABELS)]
+    counts = np.array(rows)[:, :2].astype(float)
+    counts[8, 1] = np.nan
+    np.savez(tmp_path / "gaps.npz", X=counts, y=KINDS)
+    for name, cell in (("whole.csv", 5), ("gaps.csv", "")):
+        rows[8][1] = cell
+        with (tmp_path / name).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([["length", "width", "kind"], *rows])
+    np.save(tmp_path / "v.npy", VECTORS)
+    whole, gaps, v = (
+        tmp_path / "whole.csv",
+        tmp_path / "gaps.csv",
+        ("--embeddings", tmp_path / "v.npy"),
+    )
+    fit, model = (
+        ("--label", "kind", "--components", "2", "--lam", "1", "--cost", "1"),
+        tmp_path / "m",
+    )
+    run("fit", whole, *fit, "--max-iter", "20", *v, "--out", model)
+    said = [refused("fit", gaps, *fit, *v), refused("fit", tmp_path / "gaps.npz", *v)]
+    for command in ("predict", "transform", "next", "report"):
+        out = tmp_path / ("z.npz" if command == "transform" else "o.csv")
+        said.append(refused(command, model, gaps, *v, "--out", out))
+    way_out = "; all values must be known here, so fill them in, or leave out their rows."
+    assert all(each.endswith(way_out) for each in said), said
+    said = refused("fit", gaps, *fit, *v, "--missing", "nan")
+    assert said == "--missing does not go with vectors; leave out one of them."
+    assert refused("fit", gaps, *fit).endswith("; where values are missing, say --missing nan.")
+
+
 def counting(which):
     """An encoder for tests: how often some letters occur."""
     return lambda texts: [[text.count(letter) + 0.5 for letter in "aegm"] for text in texts]
@@ -227,6 +306,41 @@ def test_a_model_with_an_encoder_makes_its_own_vectors(folder, tmp_path, monkeyp
     run("predict", model, docs, "--embeddings", tmp_path / "own.npy", "--out", tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
     encoders._loaded.cache_clear()
+
+
+#: Values of options that a classifier of embedded columns may refuse.
+UNUSUAL = {
+    "seeds": {"left": ["apple"]}, "prior": [[1.0] * 6], "fixed": [[1.0] * 6], "missing": "nan",
+    "exclusivity": 0.1, "alpha_W": 0.1, "alpha_H": 0.1, "l1_ratio": 0.5, "consensus": 3,
+    "strength": 2.0, "class_weight": "balanced", "scoring": "f1_macro", "C": 2.0, "lam": 3.0,
+}  # fmt: skip
+
+
+def test_what_classifiers_refuse_beside_vectors_is_refused_before_they_are_made(folder):
+    source, refusals = open_source(folder / "docs.csv", text="body", label="kind"), set()
+    for name, value in UNUSUAL.items():
+        model = NMFAlphaClassifier(2, embedded=5, max_iter=5, random_state=0)
+        try:
+            model.set_params(**{name: value}).fit(np.hstack([np.ones((60, 6)), VECTORS]), KINDS)
+        except ValueError as error:
+            refusals.add((name, str(error)))
+        else:
+            check_vectors(Options(embed="wordllama", **{name: value}), source)
+    assert len(refusals) > 5
+    for name, said in refusals:
+        assert said.startswith(f"{name} needs data without embedded columns")
+        with pytest.raises(PreparationError, match=f"^--{name.replace('_', '-')} does not go with"):
+            check_vectors(Options(embed="wordllama", **{name: UNUSUAL[name]}), source)
+    check_vectors(Options(embed="wordllama", alpha_H=0.0), source)
+
+
+def test_no_text_is_encoded_for_options_that_do_not_go_with_vectors(folder, monkeypatch):
+    monkeypatch.setitem(encoders.LOADERS, "wordllama", lambda which: 1 / 0)
+    encoders._loaded.cache_clear()
+    fit = ("fit", folder / "docs.csv", *TABLE, *QUICK, "--embed", "wordllama")
+    for option, value in (("--alpha-H", "0.1"), ("--alpha-W", "0.1"), ("--consensus", "3")):
+        said = refused(*fit, option, value, "--out", folder / "none.model")
+        assert said == f"{option} does not go with vectors; leave out one of them."
 
 
 def test_a_library_does_not_make_all_others_log(tmp_path, monkeypatch):

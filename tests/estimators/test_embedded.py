@@ -12,6 +12,7 @@ from marginparts import (
     Checkpoint,
     NMFAlpha,
     NMFAlphaClassifier,
+    NMFAlphaCV,
     SemiNMFAlpha,
     load,
     save,
@@ -192,6 +193,57 @@ def test_margin_components_have_the_mass_of_all_rows_where_teachers_see_some(
     assert_allclose(masses(), of_all, rtol=0.2)
     with pytest.raises(ValueError, match="these have either sign"):
         topic_view(SemiNMFAlpha(2, random_state=0).fit(X, y), X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_a_unit_of_the_data_changes_nothing_or_is_refused(form, dtype, blobs):
+    X, y, _ = blobs
+    last, fits, refused = np.finfo(dtype).maxexp - 10, {}, []
+    for power in np.linspace(-last, last, 17).astype(int):
+        model = SemiNMFAlpha(3, max_iter=3, tol=0, random_state=0)
+        try:
+            fits[power] = model.fit(form(np.ldexp(X, power).astype(dtype)), y)
+        except ValueError as error:
+            refused.append(str(error))
+    assert all(each.endswith("; divide X by its largest entry.") for each in refused)
+    assert 5 <= len(fits) <= 9  # whose squares are within the range
+    expected = model.fit(X.astype(dtype), y)
+    for power, fit in fits.items():
+        assert_allclose(fit.components_, expected.components_, atol=1e-4)
+        assert_allclose(fit.margin_kept_, expected.margin_kept_, atol=1e-3)
+        error = fit.reconstruction_err_ / 2.0**power
+        assert_allclose(error, expected.reconstruction_err_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("unit", [1e-24, 1e19])
+@pytest.mark.parametrize("beside", [False, True])
+def test_vectors_out_of_the_range_of_float32_are_refused(beside, unit, blobs, words):
+    X, y, target = blobs
+
+    def data(vectors):
+        return np.hstack([words, vectors] if beside else [vectors]).astype(np.float32)
+
+    model = NMFAlphaClassifier(6, embedded=8 if beside else "all", C=1, lam=1, **LITTLE)
+    small = "embedded columns" if beside else "entries"
+    size = f"{small} of X .* too small" if unit < 1 else "entries of X .* too large"
+    with pytest.raises(ValueError, match=rf"^The {size} to be squared.* by \w+ largest entry\.$"):
+        model.fit(data(unit * X), y)
+    some = data(unit * X / np.abs(unit * X).max())
+    some[0, -1] = 1e-44  # what is small beside others is harmless
+    assert model.fit(some, y).score(some, target) > 0.9
+
+
+@pytest.mark.parametrize("kind", [SemiNMFAlpha, NMFAlphaClassifier, NMFAlphaCV])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rows_that_count_are_judged_by_themselves(form, kind, blobs):
+    X, y, _ = blobs
+    more = {"max_iter": 20} if kind is SemiNMFAlpha else {**LITTLE, "embedded": "all"}
+    model = kind(3, **more)
+    for unit, says in ((0, "needs at least one entry of X that is not zero"), (1e-24, "too small")):
+        rows = np.where(y[:, None] < 0, X, unit * X).astype(np.float32)
+        with pytest.raises(ValueError, match=says):
+            model.fit(form(rows), y, sample_weight=(y >= 0).astype(float))
 
 
 @pytest.mark.parametrize(

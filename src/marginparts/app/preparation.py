@@ -21,7 +21,7 @@ from sklearn.feature_extraction import text as sklearn_text
 from marginparts._types import Array, Data
 from marginparts.backends.base import safe_ratio
 from marginparts.files.atomic import problems_with
-from marginparts.weighting import idf_of, l2_log, log, weighted_rows
+from marginparts.weighting import idf_of, in_own_units, l2_log, log, weighted_rows
 
 #: How counts may be weighted: as they are, by `l2_log`, or with rare columns weighing more.
 WEIGHTINGS = ("counts", "l2-log", "tf-idf")
@@ -173,11 +173,7 @@ def beside(rows: Data, vectors: Array | None) -> Data:
 
 def _of_length_one(vectors: Array) -> Array:
     """Return vectors (n, k) in float32, each made of length 1 unless it is zero."""
-    if vectors.dtype != np.float32:
-        # in units, a power of 2, in which the largest entry of each is near 1
-        vectors = vectors.astype(np.float64, copy=False)
-        _, units = np.frexp(np.abs(vectors).max(axis=1, initial=0.0, keepdims=True))
-        vectors = np.ldexp(vectors, -units).astype(np.float32)
+    vectors = in_own_units(vectors)
     # in float32 the squares of very small or large entries would be 0 or infinite
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     finite = np.isfinite(lengths)

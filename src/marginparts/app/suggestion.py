@@ -32,10 +32,10 @@ class Suggestion(NamedTuple):
 def suggest(model: Model, batches: Iterable[Batch], n: int) -> list[Suggestion]:
     """Return the unlabeled samples that would teach most.
 
-    Rows that have a label, and empty ones, are passed over. The least sure samples of each part
-    come first, one a part in turn, the least sure of all first: twenty samples that are doubtful
-    for the same reason teach little more than one. For that reason, too, one that is much like
-    another waits until there is nothing else.
+    Rows that have a label are passed over, and those without a known word, whatever their vector:
+    they have no part. The least sure samples of each part come first, one a part in turn, the
+    least sure of all first: twenty samples that are doubtful for the same reason teach little more
+    than one. For that reason, too, one that is much like another waits until there is nothing else.
     """
     by_part: dict[int, list[tuple[Suggestion, Any]]] = defaultdict(list)
     before = 0
@@ -70,7 +70,8 @@ def _cosine(a: Any, b: Any) -> float:
 def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[tuple[Suggestion, Any]]:
     """Return the unlabeled rows of a batch that are least sure, up to n a part, with the rows."""
     X = model.prepare(batch.samples, batch.vectors)
-    mass = np.asarray(abs(X).sum(axis=1)).ravel()
+    own = model.classifier._without_embedding(X)  # all that has parts
+    mass = np.asarray(own.sum(axis=1)).ravel()
     rows = np.array(
         [k for k, label in enumerate(batch.labels) if model.known(label) is None and mass[k] > 0]
     )
@@ -78,7 +79,7 @@ def _doubtful(model: Model, batch: Batch, before: int, n: int) -> list[tuple[Sug
         return []
     values = model.values(X[rows])
     sureness = model.sureness(values)
-    own = model.classifier._without_embedding(X[rows])
+    own = own[rows]
     parts = model.classifier.parts_._coefficients(own).argmax(axis=1)
     order = np.lexsort((sureness, parts))
     rank = np.arange(len(order)) - np.searchsorted(parts[order], parts[order])

@@ -61,8 +61,9 @@ def suggest_next(
 
     Those that the model is least sure of, spread over the parts, so that each new label teaches
     something else. Without a model they are typical samples of all parts, or what the labels in
-    the file leave in doubt. Rows that have a label are passed over. Rows count from 1, without the
-    header. --min-df, --max-df and --missing are for a file without a model, which knows them.
+    the file leave in doubt. Rows that have a label are passed over, and texts without a known
+    word. Rows count from 1, without the header. --min-df, --max-df and --missing are for a file
+    without a model, which knows them.
     With --suspects it is the other way round: labels that the others speak against, those
     with the most evidence first; each was hidden while the others spoke. Vectors take no part.
     """

@@ -197,9 +197,16 @@ def check_training_rows(estimator: BaseEstimator, X: Samples | Elsewhere) -> Dat
     """`check_training_data`, as X is stored: rows may be left out before it is copied."""
     X = _checked(estimator, X, reset=True)
     if not isinstance(X, Elsewhere):
-        signs = getattr(estimator, "embedded", 0) != 0
-        (check_signed if signs else check_mass)(X, type(estimator).__name__)
+        _check_size(X, type(estimator).__name__, embedded_columns(estimator, X.shape[1]))
     return X
+
+
+def _check_size(X: Data, name: str, embedded: int) -> None:
+    """Refuse data that is all zero or leaves the range; the last columns may be of either sign."""
+    if embedded:
+        check_signed(X, name, embedded)
+    else:
+        check_mass(X, name)
 
 
 class Counted(NamedTuple):
@@ -212,11 +219,13 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(
-        cls, X: Data | Elsewhere, y: Any, sample_weight: ArrayLike | None, name: str | None
-    ) -> Counted:
+        cls, X: Data | Elsewhere, y: Any, sample_weight: ArrayLike | None, name: str | None,
+        embedded: int = 0,
+    ) -> Counted:  # fmt: skip
         """Leave out rows of weight 0, as if they had not been given.
 
-        With a ``name``, for the message, what is left must not be all zero; a batch may be.
+        With a ``name``, for the message, what is left must not be all zero; a batch may be. The
+        last columns, the ``embedded`` ones, may have either sign.
         """
         if sample_weight is None:
             return cls(X, y, None, None)
@@ -233,7 +242,7 @@ class Counted(NamedTuple):
             y = _safe_indexing(y, rows)
         X = X[rows]
         if name is not None:
-            check_mass(X, name)
+            _check_size(X, name, embedded)
         counted = cls.of(X, y, weights[rows], name)
         return counted._replace(rows=rows)
 

@@ -118,7 +118,7 @@ def plan_of(
     _check_consensus(model, X)
     folds = _fold_numbers(cv, X, y) if _has_folds(cv) else None
     n, seeds = X.shape[0], _seeds(model, X.shape[1])
-    counted = Counted.of(X, y, sample_weight, None if embedded else type(model).__name__)
+    counted = Counted.of(X, y, sample_weight, type(model).__name__, embedded)
     labels = model._check_labels(counted.y, counted.X.shape[0], seeds)
     labels = replace(labels, weights=counted.weights, folds=counted.of_rows(folds))
     counted, labels = counted.drawn(labels, _most_unlabeled(model))

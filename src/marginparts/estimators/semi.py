@@ -41,7 +41,7 @@ from marginparts.rows.base import OutOfCore
 from marginparts.solve.map import gram_root, share_in_span
 from marginparts.solve.semi import check_semi_init, rows_times, semi_codes, semi_parts
 from marginparts.svm.class_weights import ClassWeight
-from marginparts.validation import check_nonnegative, check_rank, check_signed
+from marginparts.validation import check_nonnegative, check_rank
 
 
 class SemiNMFAlpha(PartsTransformer):
@@ -177,9 +177,8 @@ class SemiNMFAlpha(PartsTransformer):
         X = check_training_data(self, X)
         n, r = X.shape[0], check_rank(self.n_components, X.shape)
         check_semi_init(self.init, X.shape, r)
-        counted = Counted.of(X, y, sample_weight, None)
+        counted = Counted.of(X, y, sample_weight, type(self).__name__, X.shape[1])
         X, y, weights, _ = counted
-        check_signed(X, type(self).__name__)
         by_name = isinstance(self.init, str)
         same = together(X, y, weights) if by_name and counted.may_repeat else None
         if same is not None:

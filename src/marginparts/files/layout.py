@@ -108,10 +108,10 @@ class Wanted:
     @property
     def if_missing(self) -> str:
         """What to do where a value is missing: gaps cannot be asked for everywhere."""
-        if self.like is not None:
-            return "; where values are missing, use a model fitted with --missing nan"
         if self.gaps is None:
             return "; all values must be known here, so fill them in, or leave out their rows"
+        if self.like is not None:
+            return "; where values are missing, use a model fitted with --missing nan"
         return "; where values are missing, say --missing nan"
 
     @property

@@ -71,7 +71,7 @@ def open_source(
         Of text files.
     gaps : bool or None
         Whether empty cells and NaN of a matrix are values that are missing; None where that cannot
-        be asked for.
+        be asked for, as beside vectors.
     like : Layout or None
         The layout of the file on which a model was fitted. What is not given is taken from it,
         the label column may be absent, and the columns must be those of the model.
@@ -104,6 +104,8 @@ def open_source(
     for file in paths.values():
         _check_file(file)
     gaps = True if like is not None and like.gaps else gaps
+    if embeddings is not None or (like is not None and like.vectors):
+        gaps = gaps or None  # no model has both
     wanted = Wanted(text, label, label_sep, encoding=encoding, gaps=gaps, like=like, **paths)
     vectors = None if embeddings is None else Path(embeddings)
     if vectors is not None:

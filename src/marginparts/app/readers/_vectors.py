@@ -11,6 +11,7 @@ from marginparts._types import Array
 from marginparts.files.arrays import read_npy
 from marginparts.files.atomic import FileProblemError
 from marginparts.files.layout import Batch, Layout, SampleSource
+from marginparts.weighting import in_own_units
 
 
 @dataclass
@@ -31,14 +32,14 @@ class SourceWithVectors(SampleSource):
             raise _other_number(self.beside, n, self.path, last)
 
     def _rows(self, first: int, last: int) -> Array:
-        rows = np.asarray(self.vectors[first:last], dtype=np.float32)
+        rows = np.asarray(self.vectors[first:last])
         finite = np.isfinite(rows).all(axis=1)
         if not finite.all():
             raise FileProblemError(
                 f"{self.beside}, row {first + int(finite.argmin()) + 1}: a vector must have finite "
                 "numbers only."
             )
-        return rows
+        return in_own_units(rows)
 
 
 def with_vectors(source: SampleSource, beside: Path | None, like: Layout | None) -> SampleSource:
