@@ -156,7 +156,8 @@ class NMFAlphaClassifier(CarriesParts, PartsClassifier, ShowsParts):
         score of the model that `fit` makes with these settings and without the labels of the fold,
         before thresholds.
     choice_ : Choice
-        The same, with the best candidate's decision values of hidden labels.
+        The same, with the best candidate's decision values of hidden labels, and with the rows of
+        each fold: pairs (known, hidden), as scikit-learn's ``cv`` takes them.
     honest_score_ : float
         The score to expect on new samples: each fold was left out of the choice (thresholds
         included) and then scored. It holds for samples whose classes have the shares of the
