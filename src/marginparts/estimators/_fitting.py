@@ -23,6 +23,7 @@ from marginparts.estimators.semi import SemiNMFAlpha
 from marginparts.labels import Labels
 from marginparts.recipe import Recipe, blocks_of
 from marginparts.selection import Choice, Classroom, Setting, choose, choose_taught
+from marginparts.selection.folds import renumbered
 from marginparts.svm.calibration import ENOUGH, Calibration, calibrate
 from marginparts.svm.head import Head, fit_head
 from marginparts.svm.thresholds import choose_thresholds
@@ -113,7 +114,7 @@ def _renumbered(found: Fitted, rows: NDArray[np.intp]) -> Fitted:
     if (held_out := found.choice.held_out) is None:
         return found
     held_out = held_out._replace(rows=rows[held_out.rows])
-    folds = [(rows[known], rows[hidden]) for known, hidden in found.choice.folds]
+    folds = renumbered(found.choice.folds, rows)
     return found._replace(choice=found.choice._replace(held_out=held_out, folds=folds))
 
 

@@ -31,7 +31,7 @@ from marginparts.selection._choice import (
     best_of,
 )
 from marginparts.selection._choice import honest_scores as honest_scores_of
-from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of
+from marginparts.selection.folds import Fold, enough_labels, enough_rows, folds_of, renumbered
 from marginparts.solve.start import thread_pools
 from marginparts.svm.class_weights import ClassWeight
 from marginparts.svm.head import Head, Heads
@@ -277,16 +277,13 @@ def choose_taught(
         return best_of(at_rank, classroom.default)
 
     best = pick(range(len(folds)))
-    hidden = classroom.rows[np.concatenate([fold.hidden for fold in folds])]
     honest = honest_scores_of(
         folds, pick, lambda setting, k: said[setting][k],
         thresholds=comparison.thresholds is not None, trust=classroom.trust,
     )  # fmt: skip
-    rows = [
-        (classroom.rows[known], classroom.rows[hidden])
-        for known, hidden in (fold.rows for fold in folds)
-    ]
-    return Choice(best, scores, HeldOut(hidden, np.concatenate(said[best])), honest, rows)
+    rows = renumbered([fold.rows for fold in folds], classroom.rows)
+    held_out = HeldOut(np.concatenate([hidden for _, hidden in rows]), np.concatenate(said[best]))
+    return Choice(best, scores, held_out, honest, rows)
 
 
 def _answers(

@@ -92,6 +92,11 @@ def enough_rows(labels: Labels, seed: int, enough: int | None = None) -> NDArray
 FoldRows: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
+def renumbered(folds: list[FoldRows], rows: NDArray[np.intp]) -> list[FoldRows]:
+    """Return folds of some rows with the numbers that these have elsewhere."""
+    return [(rows[known], rows[hidden]) for known, hidden in folds]
+
+
 class Fold(NamedTuple):
     """All labels, those left when some are hidden, and the hidden rows.
 
