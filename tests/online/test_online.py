@@ -359,6 +359,69 @@ def test_the_cut_into_calls_makes_no_difference(declared):
     assert_array_equal(one.classes_, many.classes_)
 
 
+def repeated(n=300, d=6, seed=0):
+    """Return rows most of which come several times, at all times, and labels that change sides."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (n, d)).astype(float)
+    X[:, 0] += 0.01
+    side = (X[:, 1] > X[:, 2]).astype(int)
+    return X, np.where(np.arange(n) < n // 2, 1 - side, side)
+
+
+@pytest.mark.parametrize("half_life", [None, 40.0])
+@pytest.mark.parametrize("weights", [None, np.full(300, 2.0), np.resize([3.0, 0.5, 1.0], 300)])
+@pytest.mark.parametrize("n", [300, 40])
+def test_a_fit_is_one_pass_in_the_order_of_the_samples(n, weights, half_life):
+    """Also where rows repeat or have weights, and where they wait for their first batch."""
+    X, y = (each[:n] for each in repeated())
+    w = None if weights is None else weights[:n]
+    whole, cut = make(half_life=half_life), make(half_life=half_life)
+    whole.fit(X, y, sample_weight=w)
+    for rows in np.array_split(np.arange(n), 7):
+        cut.partial_fit(X[rows], y[rows], sample_weight=None if w is None else w[rows])
+    assert whole.n_samples_seen_ == n
+    assert len(whole.stream_.pending) == n % 50
+    assert_array_equal(whole.components_, cut.components_)
+    assert_array_equal(whole.decision_function(X), cut.decision_function(X))
+    for each in (whole, cut):
+        each.partial_fit(X[:70], y[:70])
+    assert_array_equal(whole.components_, cut.components_)
+
+
+@pytest.mark.parametrize("weights", [None, np.full(1200, 2.0)])
+def test_a_fit_follows_a_world_that_has_changed(weights):
+    X, y = repeated(1200)
+    model = make(half_life=100.0).fit(X, y, sample_weight=weights)
+    assert model.score(X[600:], y[600:]) > 0.95
+
+
+@pytest.mark.parametrize("weights", [None, np.resize([3.0, 0.5, 1.0], 40)])
+def test_repeats_before_the_first_full_batch_show_the_same_whatever_was_declared(weights):
+    X, y = repeated(40, d=3)
+    declared, found = make().partial_fit(X, 2 * y + 1, [0, 1, 2, 3], weights), make()
+    found.partial_fit(X, 2 * y + 1, sample_weight=weights)
+    assert_array_equal(declared.components_, found.components_)
+    assert len(found.stream_.pending) == 40
+
+
+@pytest.mark.parametrize("labeled", [False, True])
+def test_before_the_first_full_batch_a_weight_is_a_sample_given_so_often_in_any_order(labeled):
+    X, truth = counts(20)
+    y = hide(truth, 2) if labeled else np.full(20, -1)
+    often, shuffled = np.resize([1, 2, 4], 20), np.random.default_rng(0).permutation(20)
+    repeats = np.random.default_rng(1).permutation(np.arange(20).repeat(often))
+    models = [make(batch_size=50).partial_fit(X[repeats], y[repeats])]
+    models += [
+        make(batch_size=50).partial_fit(X[rows], y[rows], sample_weight=often[rows])
+        for rows in (np.arange(20), shuffled)
+    ]
+    for model in models[1:]:
+        assert_array_equal(model.components_, models[0].components_)
+        if labeled:
+            assert_array_equal(model.decision_function(X), models[0].decision_function(X))
+    assert [len(model.stream_.pending) for model in models] == [45, 20, 20]
+
+
 def test_dense_and_sparse_batches_are_the_same():
     X, truth = counts(150)
     y = hide(truth)

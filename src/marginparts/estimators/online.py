@@ -16,7 +16,6 @@ from marginparts.backends import Backend
 from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.estimators._inputs import Counted, spoken, validated
 from marginparts.estimators._notebook import ShowsParts
-from marginparts.estimators._repeats import together
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels
 from marginparts.online import Rows, Stream, StreamSpec, View
@@ -146,6 +145,9 @@ class OnlineNMFAlphaClassifier(
     ) -> OnlineNMFAlphaClassifier:
         """Forget what was learned, and go once over samples as if they came in a stream.
 
+        Their order counts. Weight 2 is a sample given twice, to the last bit and in any order, only
+        where all are fewer than ``batch_size`` and at least half of those given are repeats.
+
         Parameters
         ----------
         X : (n, d) array or sparse matrix
@@ -165,10 +167,7 @@ class OnlineNMFAlphaClassifier(
         self._spec()  # wrong parameters are refused before the data is read
         X = self._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
-        counted = Counted.of(X, y, sample_weight, type(self).__name__)
-        X, y, weights, _ = counted
-        if counted.may_repeat and (same := together(X, y, weights)) is not None:
-            X, y, weights = same.data(X), same.labels(y), same.weights
+        X, y, weights, _ = Counted.of(X, y, sample_weight, type(self).__name__)
         n = X.shape[0]
         labels = labels_of(None, n) if y is None else self._check_labels(y, n)
         self._begin(X, labels, declared=y is not None)
