@@ -480,21 +480,83 @@ def test_a_seed_from_a_generator_is_kept_with_the_stream(tmp_path):
     assert_array_equal(again.components_, model.components_)
 
 
-def test_an_interrupted_call_leaves_the_model_as_it_was(monkeypatch):
+def interrupted(*args, **options):
+    raise KeyboardInterrupt
+
+
+#: Where a call may be interrupted: within a batch, or when all is learned and has to be said.
+MOMENTS = ["marginparts.online._stream.minimize", "marginparts.estimators.online.spoken"]
+
+
+def named(X):
+    return pd.DataFrame(X, columns=[f"word {j}" for j in range(D)])
+
+
+def begun():
+    X, truth = counts(100)
+    return make().partial_fit(named(X), truth)
+
+
+def assert_as_it_was(model, before):
+    assert list(vars(model)) == list(before)
+    assert all(vars(model)[name] is value for name, value in before.items())
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize("first", [make, begun])
+def test_an_interrupted_call_leaves_the_model_as_it_was(monkeypatch, first, call, moment):
     X, truth = counts(200)
-    model = make().partial_fit(X[:100], truth[:100])
-    before = model.components_.copy()
-
-    def fail(*args, **options):
-        raise KeyboardInterrupt
-
+    data = X[:, :7] if call == "fit" else named(X)
+    model, same = first(), first()
+    before = dict(vars(model))
     with monkeypatch.context() as patched:
-        patched.setattr("marginparts.online._stream.minimize", fail)
+        patched.setattr(moment, interrupted)
         with pytest.raises(KeyboardInterrupt):
-            model.partial_fit(X[100:], truth[100:] + 5)
-    assert model.n_samples_seen_ == 100
-    assert_array_equal(model.classes_, [0, 1])
-    assert_array_equal(model.components_, before)
+            getattr(model, call)(data, truth + 5)
+    assert_as_it_was(model, before)
+    for each in (model, same):  # and it goes on as if nothing had been
+        getattr(each, call)(data, truth)
+    assert_array_equal(model.components_, same.components_)
+
+
+@pytest.mark.parametrize("first", [make, begun])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_a_refused_call_leaves_the_model_as_it_was(first):
+    X, truth = counts(60)
+    model = first()
+    for call, sentence in [
+        (lambda: model.fit(np.zeros((3, 7))), "at least one positive entry"),
+        (lambda: model.fit(X[:, :7], truth[:5]), "60 samples and y has 5"),
+        (lambda: model.fit(X[:, :7], truth * 0), "one class only"),
+        (lambda: model.fit(X[:, :7], truth, np.zeros(60)), "sample_weight"),
+        (lambda: model.fit(-X[:, :7], truth), "Negative values"),
+        (lambda: model.partial_fit(-X, truth), "Negative values"),
+        (lambda: model.partial_fit(X, truth, classes=[]), "classes"),
+        (lambda: model.partial_fit(X, truth[:5]), "60 samples and y has 5"),
+        (lambda: model.partial_fit(X, truth, sample_weight=np.zeros(60)), "sample_weight"),
+    ]:
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match=sentence):
+            call()
+        assert_as_it_was(model, before)
+    model.set_params(verbose="much")
+    before = dict(vars(model))
+    for learn_from in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match="verbose='much'"):
+            learn_from(X, truth)
+        assert_as_it_was(model, before)
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+def test_an_unfitted_model_that_was_interrupted_is_not_fitted(monkeypatch, call):
+    X, truth = counts(60)
+    model = make()
+    monkeypatch.setattr("marginparts.online._stream.minimize", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(model, call)(X, truth)
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        model.predict(X)
 
 
 # --- what is kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from copy import copy
 from typing import Any
 
 import scipy.sparse as sp
@@ -165,13 +166,14 @@ class OnlineNMFAlphaClassifier(
             The fitted estimator.
         """
         self._spec()  # wrong parameters are refused before the data is read
-        X = self._check_data(X, reset=True)
+        model = copy(self)
+        X = model._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
         X, y, weights, _ = Counted.of(X, y, sample_weight, type(self).__name__)
         n = X.shape[0]
-        labels = labels_of(None, n) if y is None else self._check_labels(y, n)
-        self._begin(X, labels, declared=y is not None)
-        return self._take(X, labels, weights)
+        labels = labels_of(None, n) if y is None else model._check_labels(y, n)
+        model._begin(X, labels, declared=y is not None)
+        return self._become(model._take(X, labels, weights))
 
     def partial_fit(
         self,
@@ -204,14 +206,14 @@ class OnlineNMFAlphaClassifier(
             The fitted estimator.
         """
         self._spec()
-        first = not hasattr(self, "stream_")
-        X = self._check_data(X, reset=first)
+        model, first = copy(self), not hasattr(self, "stream_")
+        X = model._check_data(X, reset=first)
         X, y, weights, _ = Counted.of(X, y, sample_weight, None)
         if first:
             check_mass(X, type(self).__name__)
             declared = None if classes is None else declared_classes(classes)
             labels = labels_of(y, X.shape[0], declared, closed=classes is not None)
-            self._begin(X, labels, declared=classes is not None)
+            model._begin(X, labels, declared=classes is not None)
         else:
             self._check_rank()
             if classes is not None:
@@ -219,7 +221,13 @@ class OnlineNMFAlphaClassifier(
             labels = labels_of(
                 y, X.shape[0], self.classes_, closed=self.declared_, multilabel=self.multilabel_
             )
-        return self._take(X, labels, weights)
+        return self._become(model._take(X, labels, weights))
+
+    def _become(self, model: OnlineNMFAlphaClassifier) -> OnlineNMFAlphaClassifier:
+        """Take over all that a copy has learned."""
+        # at once: what is refused or interrupted leaves the model as it was
+        self.__dict__ = model.__dict__
+        return self
 
     def _begin(self, X: Data, labels: Labels, *, declared: bool) -> None:
         """Begin an empty stream."""
@@ -239,7 +247,6 @@ class OnlineNMFAlphaClassifier(
         # a stream counts in units of its first rows; later ones may be out of all proportion
         check_squares(X.data.max(initial=0, keepdims=True) / stream.scale, type(self).__name__)
         stream = stream.then(Rows.arrived(X, labels.codes, c, weights), self._spec())
-        # all or nothing: what was interrupted leaves the model as it was
         self.stream_, self.classes_ = stream, labels.classes
         self.n_samples_seen_ += X.shape[0]
         with spoken(self.verbose):

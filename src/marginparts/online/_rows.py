@@ -102,7 +102,7 @@ class Rows:
         if (self.sample_weight == 1).all() and 2 * len(np.unique(keys[0])) > len(self):
             return self
         # codes, not what they are mixed to: others may come between them, their order stays
-        told = [*self.codes.reshape(len(self), -1).T, *keys]
+        told = [*np.atleast_2d(self.codes.T), *keys]
         order = np.lexsort(told)
         first = np.ones(len(self), dtype=bool)
         first[1:] = np.any([each[order][1:] != each[order][:-1] for each in told], axis=0)
