@@ -677,6 +677,36 @@ def test_forgetting_follows_a_world_that_has_changed():
     assert accuracy[None] < 0.5
 
 
+@pytest.mark.parametrize("half_life", [1e-3, 10.0])
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("unlabeled_first", [0, 400])
+@pytest.mark.parametrize("declared", [False, True])
+def test_who_has_forgotten_all_labels_says_so(half_life, several, unlabeled_first, declared):
+    X, truth = counts(400)
+    y = np.eye(2, dtype=int)[truth] if several else truth
+    unknown = np.full_like(y, -1)
+    model = make(half_life=half_life)
+    if unlabeled_first:
+        model.partial_fit(X, unknown, classes=[0, 1] if declared or several else None)
+    with_classes = {"classes": [0, 1]} if declared else {}
+    model.partial_fit(X[:350], y[:350], **with_classes)
+    model.partial_fit(X[350:], unknown[350:])
+    with pytest.raises(NotFittedError, match="has forgotten all labeled samples") as problem:
+        model.predict(X)
+    assert "give it new ones, and a longer half_life" in str(problem.value)
+    assert "\n" not in str(problem.value)
+    model.set_params(half_life=200.0).partial_fit(X[:350], y[:350]).predict(X)  # as it says
+
+
+def test_who_has_seen_no_label_does_not_speak_of_forgetting():
+    X, _ = counts(120)
+    for options in ({}, {"half_life": 1e-3}):
+        for classes in (None, [0, 1]):
+            model = make(**options).partial_fit(X, np.full(120, -1), classes=classes)
+            with pytest.raises(NotFittedError, match="no labeled sample yet"):
+                model.predict(X)
+
+
 def test_a_feature_that_comes_up_later_is_learned():
     X, truth = counts(400, 2, d=8)
     X[:200, [0, 4]] = 0  # never seen in the first half

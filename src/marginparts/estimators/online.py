@@ -333,11 +333,21 @@ class OnlineNMFAlphaClassifier(
     def _head(self) -> Head:
         view = self._view()
         if not view.labels.labeled.any():
-            raise NotFittedError(
-                f"This {type(self).__name__} has seen no labeled sample yet, and cannot predict; "
-                "transform needs none."
-            )
+            had = "has seen no labeled sample yet, and cannot predict; transform needs none."
+            if self._was_told:
+                had = (
+                    "has forgotten all labeled samples that it had seen, and cannot predict; give "
+                    "it new ones, and a longer half_life if they are to last."
+                )
+            raise NotFittedError(f"This {type(self).__name__} {had}")
         return view.head
+
+    @property
+    def _was_told(self) -> bool:
+        """Whether there were labels, which may be forgotten since."""
+        found = len(self.classes_) > 0 and not (self.declared_ or self.multilabel_)
+        stream = self.stream_  # a learner may have faded to nothing, what parts began with does not
+        return found or bool(stream.labels_at_start.any() or stream.W.any())
 
     def _values(self, X: Samples) -> Array:
         X = self._check_data(X, reset=False)
