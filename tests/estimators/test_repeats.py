@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.model_selection import LeaveOneGroupOut
 
 from marginparts import (
@@ -33,7 +34,7 @@ FEW = {"n_components": 3, "max_iter": 15, "random_state": 0}
         NMFAlpha(**FEW, tol=0),
         SemiNMFAlpha(**FEW, tol=0),
         NMFAlphaConsensus(NMFAlpha(3, max_iter=8), n_runs=2, run_iter=4, random_state=0),
-        OnlineNMFAlphaClassifier(3, batch_size=10, random_state=0),
+        OnlineNMFAlphaClassifier(3, batch_size=60, random_state=0),  # of 54 rows none is too many
         NMFAlphaClassifier(**FEW),
         NMFAlphaClassifier(**FEW, pseudo=None),
     ],
@@ -46,6 +47,18 @@ def test_weights_are_repeats_to_the_last_bit(estimator, container):
     ).transform(container(X))
     two = estimator.fit(container(X.repeat(TIMES, axis=0)), Y.repeat(TIMES)).transform(container(X))
     assert_array_equal(one, two)
+
+
+def test_a_stream_of_several_batches_counts_samples_in_their_order_whatever_their_weights():
+    """There a weight cannot be a repeat: batches and half-lives count samples."""
+    given = OnlineNMFAlphaClassifier(3, batch_size=10, random_state=0)
+    weighted = clone(given).fit(X, Y, sample_weight=TIMES)
+    repeats = clone(given).fit(X.repeat(TIMES, axis=0), Y.repeat(TIMES))
+    assert (weighted.n_samples_seen_, repeats.n_samples_seen_) == (18, 54)
+    assert (weighted.stream_.steps, repeats.stream_.steps) == (1, 5)
+    stream = repeats.stream_
+    rows = np.vstack([each.X.toarray() for each in (stream.memory, stream.pending)])
+    assert_array_equal(rows, X.repeat(TIMES, axis=0))
 
 
 @pytest.mark.parametrize("times", [1, None])

@@ -359,6 +359,69 @@ def test_the_cut_into_calls_makes_no_difference(declared):
     assert_array_equal(one.classes_, many.classes_)
 
 
+def repeated(n=300, d=6, seed=0):
+    """Return rows most of which come several times, at all times, and labels that change sides."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (n, d)).astype(float)
+    X[:, 0] += 0.01
+    side = (X[:, 1] > X[:, 2]).astype(int)
+    return X, np.where(np.arange(n) < n // 2, 1 - side, side)
+
+
+@pytest.mark.parametrize("half_life", [None, 40.0])
+@pytest.mark.parametrize("weights", [None, np.full(300, 2.0), np.resize([3.0, 0.5, 1.0], 300)])
+@pytest.mark.parametrize("n", [300, 40])
+def test_a_fit_is_one_pass_in_the_order_of_the_samples(n, weights, half_life):
+    """Also where rows repeat or have weights, and where they wait for their first batch."""
+    X, y = (each[:n] for each in repeated())
+    w = None if weights is None else weights[:n]
+    whole, cut = make(half_life=half_life), make(half_life=half_life)
+    whole.fit(X, y, sample_weight=w)
+    for rows in np.array_split(np.arange(n), 7):
+        cut.partial_fit(X[rows], y[rows], sample_weight=None if w is None else w[rows])
+    assert whole.n_samples_seen_ == n
+    assert len(whole.stream_.pending) == n % 50
+    assert_array_equal(whole.components_, cut.components_)
+    assert_array_equal(whole.decision_function(X), cut.decision_function(X))
+    for each in (whole, cut):
+        each.partial_fit(X[:70], y[:70])
+    assert_array_equal(whole.components_, cut.components_)
+
+
+@pytest.mark.parametrize("weights", [None, np.full(1200, 2.0)])
+def test_a_fit_follows_a_world_that_has_changed(weights):
+    X, y = repeated(1200)
+    model = make(half_life=100.0).fit(X, y, sample_weight=weights)
+    assert model.score(X[600:], y[600:]) > 0.95
+
+
+@pytest.mark.parametrize("weights", [None, np.resize([3.0, 0.5, 1.0], 40)])
+def test_repeats_before_the_first_full_batch_show_the_same_whatever_was_declared(weights):
+    X, y = repeated(40, d=3)
+    declared, found = make().partial_fit(X, 2 * y + 1, [0, 1, 2, 3], weights), make()
+    found.partial_fit(X, 2 * y + 1, sample_weight=weights)
+    assert_array_equal(declared.components_, found.components_)
+    assert len(found.stream_.pending) == 40
+
+
+@pytest.mark.parametrize("labeled", [False, True])
+def test_before_the_first_full_batch_a_weight_is_a_sample_given_so_often_in_any_order(labeled):
+    X, truth = counts(20)
+    y = hide(truth, 2) if labeled else np.full(20, -1)
+    often, shuffled = np.resize([1, 2, 4], 20), np.random.default_rng(0).permutation(20)
+    repeats = np.random.default_rng(1).permutation(np.arange(20).repeat(often))
+    models = [make(batch_size=50).partial_fit(X[repeats], y[repeats])]
+    models += [
+        make(batch_size=50).partial_fit(X[rows], y[rows], sample_weight=often[rows])
+        for rows in (np.arange(20), shuffled)
+    ]
+    for model in models[1:]:
+        assert_array_equal(model.components_, models[0].components_)
+        if labeled:
+            assert_array_equal(model.decision_function(X), models[0].decision_function(X))
+    assert [len(model.stream_.pending) for model in models] == [45, 20, 20]
+
+
 def test_dense_and_sparse_batches_are_the_same():
     X, truth = counts(150)
     y = hide(truth)
@@ -417,21 +480,83 @@ def test_a_seed_from_a_generator_is_kept_with_the_stream(tmp_path):
     assert_array_equal(again.components_, model.components_)
 
 
-def test_an_interrupted_call_leaves_the_model_as_it_was(monkeypatch):
+def interrupted(*args, **options):
+    raise KeyboardInterrupt
+
+
+#: Where a call may be interrupted: within a batch, or when all is learned and has to be said.
+MOMENTS = ["marginparts.online._stream.minimize", "marginparts.estimators.online.spoken"]
+
+
+def named(X):
+    return pd.DataFrame(X, columns=[f"word {j}" for j in range(D)])
+
+
+def begun():
+    X, truth = counts(100)
+    return make().partial_fit(named(X), truth)
+
+
+def assert_as_it_was(model, before):
+    assert list(vars(model)) == list(before)
+    assert all(vars(model)[name] is value for name, value in before.items())
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+@pytest.mark.parametrize("first", [make, begun])
+def test_an_interrupted_call_leaves_the_model_as_it_was(monkeypatch, first, call, moment):
     X, truth = counts(200)
-    model = make().partial_fit(X[:100], truth[:100])
-    before = model.components_.copy()
-
-    def fail(*args, **options):
-        raise KeyboardInterrupt
-
+    data = X[:, :7] if call == "fit" else named(X)
+    model, same = first(), first()
+    before = dict(vars(model))
     with monkeypatch.context() as patched:
-        patched.setattr("marginparts.online._stream.minimize", fail)
+        patched.setattr(moment, interrupted)
         with pytest.raises(KeyboardInterrupt):
-            model.partial_fit(X[100:], truth[100:] + 5)
-    assert model.n_samples_seen_ == 100
-    assert_array_equal(model.classes_, [0, 1])
-    assert_array_equal(model.components_, before)
+            getattr(model, call)(data, truth + 5)
+    assert_as_it_was(model, before)
+    for each in (model, same):  # and it goes on as if nothing had been
+        getattr(each, call)(data, truth)
+    assert_array_equal(model.components_, same.components_)
+
+
+@pytest.mark.parametrize("first", [make, begun])
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_a_refused_call_leaves_the_model_as_it_was(first):
+    X, truth = counts(60)
+    model = first()
+    for call, sentence in [
+        (lambda: model.fit(np.zeros((3, 7))), "at least one positive entry"),
+        (lambda: model.fit(X[:, :7], truth[:5]), "60 samples and y has 5"),
+        (lambda: model.fit(X[:, :7], truth * 0), "one class only"),
+        (lambda: model.fit(X[:, :7], truth, np.zeros(60)), "sample_weight"),
+        (lambda: model.fit(-X[:, :7], truth), "Negative values"),
+        (lambda: model.partial_fit(-X, truth), "Negative values"),
+        (lambda: model.partial_fit(X, truth, classes=[]), "classes"),
+        (lambda: model.partial_fit(X, truth[:5]), "60 samples and y has 5"),
+        (lambda: model.partial_fit(X, truth, sample_weight=np.zeros(60)), "sample_weight"),
+    ]:
+        before = dict(vars(model))
+        with pytest.raises(ValueError, match=sentence):
+            call()
+        assert_as_it_was(model, before)
+    model.set_params(verbose="much")
+    before = dict(vars(model))
+    for learn_from in (model.fit, model.partial_fit):
+        with pytest.raises(ValueError, match="verbose='much'"):
+            learn_from(X, truth)
+        assert_as_it_was(model, before)
+
+
+@pytest.mark.parametrize("call", ["fit", "partial_fit"])
+def test_an_unfitted_model_that_was_interrupted_is_not_fitted(monkeypatch, call):
+    X, truth = counts(60)
+    model = make()
+    monkeypatch.setattr("marginparts.online._stream.minimize", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(model, call)(X, truth)
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        model.predict(X)
 
 
 # --- what is kept
@@ -550,6 +675,36 @@ def test_forgetting_follows_a_world_that_has_changed():
         accuracy[half_life] = model.score(X[750:], y[750:])
     assert accuracy[40.0] > 0.9
     assert accuracy[None] < 0.5
+
+
+@pytest.mark.parametrize("half_life", [1e-3, 10.0])
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("unlabeled_first", [0, 400])
+@pytest.mark.parametrize("declared", [False, True])
+def test_who_has_forgotten_all_labels_says_so(half_life, several, unlabeled_first, declared):
+    X, truth = counts(400)
+    y = np.eye(2, dtype=int)[truth] if several else truth
+    unknown = np.full_like(y, -1)
+    model = make(half_life=half_life)
+    if unlabeled_first:
+        model.partial_fit(X, unknown, classes=[0, 1] if declared or several else None)
+    with_classes = {"classes": [0, 1]} if declared else {}
+    model.partial_fit(X[:350], y[:350], **with_classes)
+    model.partial_fit(X[350:], unknown[350:])
+    with pytest.raises(NotFittedError, match="has forgotten all labeled samples") as problem:
+        model.predict(X)
+    assert "give it new ones, and a longer half_life" in str(problem.value)
+    assert "\n" not in str(problem.value)
+    model.set_params(half_life=200.0).partial_fit(X[:350], y[:350]).predict(X)  # as it says
+
+
+def test_who_has_seen_no_label_does_not_speak_of_forgetting():
+    X, _ = counts(120)
+    for options in ({}, {"half_life": 1e-3}):
+        for classes in (None, [0, 1]):
+            model = make(**options).partial_fit(X, np.full(120, -1), classes=classes)
+            with pytest.raises(NotFittedError, match="no labeled sample yet"):
+                model.predict(X)
 
 
 def test_a_feature_that_comes_up_later_is_learned():

@@ -19,11 +19,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from marginparts._types import Array, Data
+from marginparts._types import Array
 from marginparts.labels import Labels, encode_labels
-
-#: Entries of dense data that are looked at at a time.
-_CHUNK = 1 << 22
+from marginparts.rows.alike import row_numbers
 
 #: Copies of each row, on average, that are not too many to be made.
 _COPIES = 5
@@ -70,14 +68,14 @@ def together(X: Any, y: Any, weights: Array | None) -> Together | None:
     weights : (n,) array, larger than 0, or None
     """
     n = X.shape[0]
-    keys = [_mixed(X, stream) for stream in (0, 1)]
+    keys = [row_numbers(X, stream) for stream in (0, 1)]
     if weights is None and 2 * len(np.unique(keys[0])) > n:
         return None
     if y is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever reads them in earnest says so
             codes = encode_labels(y, n).codes.reshape(n, -1)
-        own = [_mixed(codes.astype(np.float64), stream) for stream in (2, 3)]
+        own = [row_numbers(codes.astype(np.float64), stream) for stream in (2, 3)]
         keys = [key + other for key, other in zip(keys, own, strict=True)]
     order = np.lexsort(keys)
     firsts = np.append(True, np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0))
@@ -111,7 +109,7 @@ class Copies(NamedTuple):
 
 def groups_of(X: Any) -> NDArray[np.intp] | None:
     """Return a number for each row (n,), one for the same rows, where half or more are repeats."""
-    distinct, group = np.unique(_mixed(X, 0), return_inverse=True)
+    distinct, group = np.unique(row_numbers(X, 0), return_inverse=True)
     return group.ravel() if 2 * len(distinct) <= X.shape[0] else None
 
 
@@ -127,38 +125,13 @@ def copies(X: Any, labels: Labels) -> Copies | None:
         counts = np.rint(weights).astype(np.intp)
         if not np.array_equal(counts, weights):
             return None
-    keys = [_mixed(X, stream) for stream in (0, 1)]
+    keys = [row_numbers(X, stream) for stream in (0, 1)]
     _, group = np.unique(keys[0], return_inverse=True)
     if not 2 * (distinct := int(group.max()) + 1) <= counts.sum() <= _COPIES * distinct:
         return None
     codes = labels.codes.reshape(n, -1)
     told = codes if labels.folds is None else np.column_stack([codes, labels.folds])
-    own = [_mixed(told.astype(np.float64), stream) for stream in (2, 3)]
+    own = [row_numbers(told.astype(np.float64), stream) for stream in (2, 3)]
     order = np.lexsort([key + other for key, other in zip(keys, own, strict=True)])
     rows = np.repeat(order, counts[order])
     return Copies(rows, group.ravel()[rows])
-
-
-def _mixed(X: Data, stream: int) -> NDArray[np.uint64]:
-    """Return a number for each row (n,) that depends on its entries alone, zeros left out."""
-    drawn: Any = np.random.default_rng(stream).integers(2**64, size=X.shape[1], dtype=np.uint64)
-    factors: NDArray[np.uint64] = drawn | np.uint64(1)
-    if isinstance(X, np.ndarray):
-        step = max(_CHUNK // max(X.shape[1], 1), 1)
-        parts = [X[first : first + step] for first in range(0, X.shape[0], step)]
-        found = [(_bits(part) * factors).sum(axis=1, dtype=np.uint64) for part in parts]
-        return np.concatenate(found)
-    sums: NDArray[np.uint64] = np.zeros(X.nnz + 1, dtype=np.uint64)
-    sums[1:] = np.cumsum(_bits(X.data) * factors[X.indices], dtype=np.uint64)
-    return np.asarray(np.diff(sums[X.indptr]), dtype=np.uint64)
-
-
-def _bits(values: Array) -> NDArray[np.uint64]:
-    """Return the bits of numbers, well mixed; 0 for 0."""
-    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64).copy()
-    bits ^= bits >> np.uint64(30)
-    bits *= np.uint64(0xBF58476D1CE4E5B9)
-    bits ^= bits >> np.uint64(27)
-    bits *= np.uint64(0x94D049BB133111EB)
-    bits ^= bits >> np.uint64(31)
-    return bits

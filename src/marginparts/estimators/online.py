@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from copy import copy
 from typing import Any
 
 import scipy.sparse as sp
@@ -16,7 +17,6 @@ from marginparts.backends import Backend
 from marginparts.estimators._base import PartlyLabeledClassifier
 from marginparts.estimators._inputs import Counted, spoken, validated
 from marginparts.estimators._notebook import ShowsParts
-from marginparts.estimators._repeats import together
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels
 from marginparts.online import Rows, Stream, StreamSpec, View
@@ -146,6 +146,9 @@ class OnlineNMFAlphaClassifier(
     ) -> OnlineNMFAlphaClassifier:
         """Forget what was learned, and go once over samples as if they came in a stream.
 
+        Their order counts. Weight 2 is a sample given twice, to the last bit and in any order, only
+        where all are fewer than ``batch_size`` and at least half of those given are repeats.
+
         Parameters
         ----------
         X : (n, d) array or sparse matrix
@@ -163,16 +166,14 @@ class OnlineNMFAlphaClassifier(
             The fitted estimator.
         """
         self._spec()  # wrong parameters are refused before the data is read
-        X = self._check_data(X, reset=True)
+        model = copy(self)
+        X = model._check_data(X, reset=True)
         check_mass(X, type(self).__name__)
-        counted = Counted.of(X, y, sample_weight, type(self).__name__)
-        X, y, weights, _ = counted
-        if counted.may_repeat and (same := together(X, y, weights)) is not None:
-            X, y, weights = same.data(X), same.labels(y), same.weights
+        X, y, weights, _ = Counted.of(X, y, sample_weight, type(self).__name__)
         n = X.shape[0]
-        labels = labels_of(None, n) if y is None else self._check_labels(y, n)
-        self._begin(X, labels, declared=y is not None)
-        return self._take(X, labels, weights)
+        labels = labels_of(None, n) if y is None else model._check_labels(y, n)
+        model._begin(X, labels, declared=y is not None)
+        return self._become(model._take(X, labels, weights))
 
     def partial_fit(
         self,
@@ -205,14 +206,14 @@ class OnlineNMFAlphaClassifier(
             The fitted estimator.
         """
         self._spec()
-        first = not hasattr(self, "stream_")
-        X = self._check_data(X, reset=first)
+        model, first = copy(self), not hasattr(self, "stream_")
+        X = model._check_data(X, reset=first)
         X, y, weights, _ = Counted.of(X, y, sample_weight, None)
         if first:
             check_mass(X, type(self).__name__)
             declared = None if classes is None else declared_classes(classes)
             labels = labels_of(y, X.shape[0], declared, closed=classes is not None)
-            self._begin(X, labels, declared=classes is not None)
+            model._begin(X, labels, declared=classes is not None)
         else:
             self._check_rank()
             if classes is not None:
@@ -220,7 +221,13 @@ class OnlineNMFAlphaClassifier(
             labels = labels_of(
                 y, X.shape[0], self.classes_, closed=self.declared_, multilabel=self.multilabel_
             )
-        return self._take(X, labels, weights)
+        return self._become(model._take(X, labels, weights))
+
+    def _become(self, model: OnlineNMFAlphaClassifier) -> OnlineNMFAlphaClassifier:
+        """Take over all that a copy has learned."""
+        # at once: what is refused or interrupted leaves the model as it was
+        self.__dict__ = model.__dict__
+        return self
 
     def _begin(self, X: Data, labels: Labels, *, declared: bool) -> None:
         """Begin an empty stream."""
@@ -240,7 +247,6 @@ class OnlineNMFAlphaClassifier(
         # a stream counts in units of its first rows; later ones may be out of all proportion
         check_squares(X.data.max(initial=0, keepdims=True) / stream.scale, type(self).__name__)
         stream = stream.then(Rows.arrived(X, labels.codes, c, weights), self._spec())
-        # all or nothing: what was interrupted leaves the model as it was
         self.stream_, self.classes_ = stream, labels.classes
         self.n_samples_seen_ += X.shape[0]
         with spoken(self.verbose):
@@ -327,11 +333,21 @@ class OnlineNMFAlphaClassifier(
     def _head(self) -> Head:
         view = self._view()
         if not view.labels.labeled.any():
-            raise NotFittedError(
-                f"This {type(self).__name__} has seen no labeled sample yet, and cannot predict; "
-                "transform needs none."
-            )
+            had = "has seen no labeled sample yet, and cannot predict; transform needs none."
+            if self._was_told:
+                had = (
+                    "has forgotten all labeled samples that it had seen, and cannot predict; give "
+                    "it new ones, and a longer half_life if they are to last."
+                )
+            raise NotFittedError(f"This {type(self).__name__} {had}")
         return view.head
+
+    @property
+    def _was_told(self) -> bool:
+        """Whether there were labels, which may be forgotten since."""
+        found = len(self.classes_) > 0 and not (self.declared_ or self.multilabel_)
+        stream = self.stream_  # a learner may have faded to nothing, what parts began with does not
+        return found or bool(stream.labels_at_start.any() or stream.W.any())
 
     def _values(self, X: Samples) -> Array:
         X = self._check_data(X, reset=False)

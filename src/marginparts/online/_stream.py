@@ -172,7 +172,11 @@ class Stream:
         return known[1]
 
     def _shown(self, how: StreamSpec) -> View:
-        shown = self.step(self.pending, how) if len(self.pending) or self.V is None else self
+        shown = self
+        if self.V is None:  # rows of one age, which have no order: a weight is a repeat
+            shown = self.step(self.pending.together(), how)
+        elif len(self.pending):
+            shown = self.step(self.pending, how)
         rows = shown.memory.take(np.flatnonzero(shown.memory.labeled))
         unscaled = rows.X * rows.X.dtype.type(self.scale)
         labels = Labels(np.arange(len(self.W)), rows.codes, _or_none(rows.sample_weight))

@@ -1,1 +1,1 @@
-"""Rows that are not all in memory: on disk, or on a cluster."""
+"""Which rows are the same, and rows that are not all in memory: on disk, or on a cluster."""
