@@ -1,5 +1,7 @@
 """From labels to S: whose coefficients, in which order, in which units (eqs. 6-9, 13, 17)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -319,6 +321,41 @@ def test_coefficients_of_confident_learners_are_the_sums_of_their_steps(source):
         mu, spread, alpha = seen_once(source == "cw", X[i], sign, 0.5, mu, spread)
         expected[i] += alpha
     assert_allclose(S.sum(axis=1), expected, rtol=1e-10, atol=1e-13)
+
+
+#: The sources that know what a sample costs.
+COSTLY = {"svm", "pa", "cw", "arow"}
+
+
+@pytest.mark.parametrize("source", [*SOURCES, "a function"])
+def test_which_sources_know_a_cost(source):
+    X, y = data()
+    own = (lambda features, signs: np.arange(len(signs))) if source == "a function" else source
+    plain = directions(X, y, directions=own, scale=False)
+    cheap = directions(X, y, directions=own, scale=False, C=1e-3)
+    uneven = directions(X, y, directions=own, scale=False, class_weight={1: 1e-3})
+    assert np.array_equal(plain, cheap) == np.array_equal(plain, uneven) == (source not in COSTLY)
+
+
+@pytest.mark.parametrize("source", [*SOURCES, "a function"])
+def test_weight_two_is_a_row_given_twice_to_svms_and_class_sums_alone(source):
+    X, y = data()
+    own = (lambda features, signs: np.arange(len(signs))) if source == "a function" else source
+    spec = DirectionSpec(own, scale=False, C=1e-2)
+    w = np.random.default_rng(0).integers(1, 4, len(X))
+    weighted = find_directions(X, encode_labels(y), spec, weights=w.astype(float)).S
+    repeated = find_directions(X.repeat(w, axis=0), encode_labels(y.repeat(w)), spec).S
+    components, expected = weighted.T @ X, repeated.T @ X.repeat(w, axis=0)
+    same = np.allclose(components, expected, rtol=0, atol=2e-3 * expected.max())
+    assert same == (source in ("svm", "class"))
+    costly = [weights(X, find_directions(X, encode_labels(y), spec, weights=each).S.toarray())
+              for each in (np.ones(len(X)), np.full(len(X), 2.0))]  # fmt: skip
+    if source in COSTLY:  # each weight is a factor of the cost
+        twice = replace(spec, C=2 * spec.C)
+        expected = weights(X, find_directions(X, encode_labels(y), twice).S.toarray())
+        assert_allclose(costly[1], expected, rtol=1e-10, atol=1e-13)
+    elif source != "class":
+        assert_array_equal(*costly)
 
 
 def test_class_sums_have_all_coefficients_one():
