@@ -171,10 +171,9 @@ class NMFAlpha(CarriesParts, MarginTransformer):
     sample_weight_ : (n,) array or None
         The weights of the rows, where they were not all alike.
     joint_curve_ : list of float
-        With ``directions="joint"`` the objective of parts and directions at the start, and after
-        every step of either.
+        Only with ``directions="joint"``: the objective at the start, and after each step.
     joint_scores_ : list of float
-        The score on hidden labels after 0, 1, ... rounds.
+        Only with it: the score on hidden labels after 0, 1, ... rounds.
     n_features_in_ : int
 
     Examples
@@ -371,6 +370,8 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         if recipe.run.missing is not None:
             X, gaps = found_gaps(X, recipe.run.missing)
         result: Result | None = None
+        for name in ("joint_curve_", "joint_scores_"):  # those of an earlier fit
+            self.__dict__.pop(name, None)
         if self.directions == "joint" and labels is not None:
             found, result, self.joint_curve_, self.joint_scores_ = joint_fit(
                 X, labels, recipe, int(self.n_components), float(self.lam), seed, self.callback
