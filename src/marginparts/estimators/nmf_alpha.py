@@ -370,8 +370,7 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         if recipe.run.missing is not None:
             X, gaps = found_gaps(X, recipe.run.missing)
         result: Result | None = None
-        for name in ("joint_curve_", "joint_scores_"):  # those of an earlier fit
-            self.__dict__.pop(name, None)
+        self._forget("joint_curve_", "joint_scores_")
         if self.directions == "joint" and labels is not None:
             found, result, self.joint_curve_, self.joint_scores_ = joint_fit(
                 X, labels, recipe, int(self.n_components), float(self.lam), seed, self.callback
