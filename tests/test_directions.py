@@ -1,15 +1,18 @@
 """From labels to S: whose coefficients, in which order, in which units (eqs. 6-9, 13, 17)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
 from scipy.stats import norm
 
 from marginparts import margin_directions
 from marginparts.directions import SOURCES, DirectionSpec, find_directions
 from marginparts.labels import encode_labels
-from marginparts.svm._perceptrons import online_duals
+from marginparts.svm._perceptrons import confident_duals, online_duals
 from marginparts.svm.duals import DualProblem, solve_duals
 from oracle import KINDS, primal_svm
 
@@ -229,37 +232,130 @@ def test_passive_aggressive_steps_are_bounded_by_c():
     assert S.max() > 0
 
 
-def confident(X, y, C, weighted):
-    """AROW and CW with full sums: each step as its paper has it, over ten passes."""
-    rng, alpha = np.random.default_rng(0), np.zeros(len(y))
-    order = np.concatenate([rng.permutation(len(y)) for _ in range(10)])
-    w, spread, phi = np.zeros(X.shape[1]), np.ones(X.shape[1]), norm.ppf(0.9)
-    for i in order:
-        m, v = y[i] * (w @ X[i]), X[i] @ (spread * X[i])
-        if weighted:
-            psi, zeta = 1 + phi**2 / 2, 1 + phi**2
-            step = -m * psi + np.sqrt(m**2 * phi**4 / 4 + v * phi**2 * zeta)
-            step = min(C, max(0, step / (v * zeta)))
-            u = (-step * v * phi + np.sqrt((step * v * phi) ** 2 + 4 * v)) ** 2 / 4
-            beta = step * phi / (np.sqrt(u) + v * step * phi)
-        else:
-            beta = 1 / (v + 1 / C)
-            step = max(0, 1 - m) * beta
-        if step > 0:
-            alpha[i] += step
-            w = w + step * y[i] * spread * X[i]
-            spread = spread - beta * (spread * X[i]) ** 2
-    return alpha
+PHI = norm.ppf(0.9)
+
+
+def seen_once(weighted, x, sign, C, mu, spread):
+    """Mean, variances and coefficient after one sample."""
+    row, mu, spread = sp.csr_array(x[None]), mu.copy(), spread.copy()
+    seen = row.indptr, row.indices, row.data, np.array([sign]), np.array([0])
+    (alpha,) = confident_duals(*seen, weighted, np.array([C]), mu, spread)
+    return mu, spread, alpha
+
+
+def nearest_normal(weighted, x, sign, C, mu, spread):
+    """The mean and the whole covariance that the learners ask for, by a general solver.
+
+    Both minimize the divergence from the last normal distribution of the weights, and a price. CW
+    pays C for each unit by which the margin falls short of PHI of its standard deviations: in
+    factors L of the covariance, ``|L'x|`` is convex. AROW pays half of C for the square of the
+    hinge, and as much for the variance of the margin.
+    """
+    d = len(x)
+    lower = np.tril_indices(d)
+
+    def parts(z):
+        L = np.zeros((d, d))
+        L[lower] = z[d:-1]
+        return z[:d], L, z[-1]  # the last is what the margin falls short of
+
+    def price(z):
+        m, L, short = parts(z)
+        kept = (L**2).sum(axis=1) / spread - 2 * np.log(np.abs(np.diag(L)))
+        divergence = (kept + (m - mu) ** 2 / spread).sum() / 2
+        return divergence + (C * short if weighted else C / 2 * (short**2 + ((L.T @ x) ** 2).sum()))
+
+    def room(z):
+        m, L, short = parts(z)
+        return sign * (m @ x) + short - (PHI * np.linalg.norm(L.T @ x) if weighted else 1)
+
+    begun = np.concatenate([mu, np.diag(np.sqrt(spread))[lower], [3.0]])
+    needs = [{"type": "ineq", "fun": room}, {"type": "ineq", "fun": lambda z: z[-1]}]
+    found = minimize(
+        price, begun, method="SLSQP", constraints=needs, options={"ftol": 1e-14, "maxiter": 500}
+    )
+    m, L, _ = parts(found.x)
+    return m, L @ L.T
+
+
+@seeds
+@pytest.mark.parametrize("C", [0.05, 100.0], ids=["a short step", "a long one"])
+@pytest.mark.parametrize("along", ["an axis", "no axis"])
+@pytest.mark.parametrize("weighted", [True, False], ids=["cw", "arow"])
+def test_a_step_of_a_confident_learner_leads_to_the_nearest_normal_distribution(
+    weighted, along, C, seed
+):
+    rng = np.random.default_rng(seed)
+    mu, spread, sign = 0.2 * rng.normal(size=2), rng.uniform(0.3, 1, 2), rng.choice([-1.0, 1.0])
+    x = np.array([1.5, 0.0]) if along == "an axis" else rng.uniform(0.3, 1.5, 2)
+    m, covariance = nearest_normal(weighted, x, sign, C, mu, spread)
+    moved, variances, alpha = seen_once(weighted, x, sign, C, mu, spread)
+    assert alpha > 0
+    assert_allclose(moved, mu + alpha * sign * spread * x)
+    assert_allclose(moved, m, atol=2e-5)
+    assert_allclose(variances, np.diag(covariance), atol=2e-5)
+    # what two features have in common is left out, and along an axis there is nothing
+    assert (abs(covariance[0, 1]) < 1e-5) == (along == "an axis")
+
+
+@seeds
+def test_cw_moves_until_the_margin_is_right_with_probability_0_9(seed):
+    """As a sample along an axis shows: a bound on the standard deviation, not on the variance."""
+    rng = np.random.default_rng(seed)
+    mu, spread, x = 0.2 * rng.normal(size=3), rng.uniform(0.3, 1, 3), np.array([0, 2.0, 0])
+    m, variances, _ = seen_once(True, x, 1.0, np.inf, mu, spread)
+    assert_allclose(norm.cdf(m @ x / np.sqrt(variances @ x**2)), 0.9)
+    again = seen_once(True, x, 1.0, np.inf, m, variances)
+    assert_allclose(again[0], m, rtol=1e-9)  # it is content
 
 
 @pytest.mark.parametrize("source", ["cw", "arow"])
-def test_confident_learners_are_those_of_their_papers(source):
+def test_coefficients_of_confident_learners_are_the_sums_of_their_steps(source):
     X, y = data()
     S = directions(X, y, directions=source, scale=False, C=0.5, random_state=0)
     known = np.flatnonzero(y >= 0)
-    signs = np.where(y[known] == 1, 1.0, -1.0)
-    expected = confident(X[known], signs, 0.5, source == "cw")
-    assert_allclose(S[known].sum(axis=1), expected, rtol=1e-10, atol=1e-13)
+    mu, spread, expected = np.zeros(X.shape[1]), np.ones(X.shape[1]), np.zeros(len(X))
+    rng = np.random.default_rng(0)
+    for i in np.concatenate([known[rng.permutation(len(known))] for _ in range(10)]):  # ten passes
+        sign = 1.0 if y[i] == 1 else -1.0
+        mu, spread, alpha = seen_once(source == "cw", X[i], sign, 0.5, mu, spread)
+        expected[i] += alpha
+    assert_allclose(S.sum(axis=1), expected, rtol=1e-10, atol=1e-13)
+
+
+#: The sources that know what a sample costs.
+COSTLY = {"svm", "pa", "cw", "arow"}
+
+
+@pytest.mark.parametrize("source", [*SOURCES, "a function"])
+def test_which_sources_know_a_cost(source):
+    X, y = data()
+    own = (lambda features, signs: np.arange(len(signs))) if source == "a function" else source
+    plain = directions(X, y, directions=own, scale=False)
+    cheap = directions(X, y, directions=own, scale=False, C=1e-3)
+    uneven = directions(X, y, directions=own, scale=False, class_weight={1: 1e-3})
+    assert np.array_equal(plain, cheap) == np.array_equal(plain, uneven) == (source not in COSTLY)
+
+
+@pytest.mark.parametrize("source", [*SOURCES, "a function"])
+def test_weight_two_is_a_row_given_twice_to_svms_and_class_sums_alone(source):
+    X, y = data()
+    own = (lambda features, signs: np.arange(len(signs))) if source == "a function" else source
+    spec = DirectionSpec(own, scale=False, C=1e-2)
+    w = np.random.default_rng(0).integers(1, 4, len(X))
+    weighted = find_directions(X, encode_labels(y), spec, weights=w.astype(float)).S
+    repeated = find_directions(X.repeat(w, axis=0), encode_labels(y.repeat(w)), spec).S
+    components, expected = weighted.T @ X, repeated.T @ X.repeat(w, axis=0)
+    same = np.allclose(components, expected, rtol=0, atol=2e-3 * expected.max())
+    assert same == (source in ("svm", "class"))
+    costly = [weights(X, find_directions(X, encode_labels(y), spec, weights=each).S.toarray())
+              for each in (np.ones(len(X)), np.full(len(X), 2.0))]  # fmt: skip
+    if source in COSTLY:  # each weight is a factor of the cost
+        twice = replace(spec, C=2 * spec.C)
+        expected = weights(X, find_directions(X, encode_labels(y), twice).S.toarray())
+        assert_allclose(costly[1], expected, rtol=1e-10, atol=1e-13)
+    elif source != "class":
+        assert_array_equal(*costly)
 
 
 def test_class_sums_have_all_coefficients_one():

@@ -130,15 +130,15 @@ def margin_directions(
         Let the half of the unlabeled rows about which an SVM, or a transductive one, is surest
         enter S with their predicted labels. None uses given labels alone.
     C : float
-        Cost of the SVMs, and bound of the passive-aggressive steps.
+        Cost of the SVMs, longest step of ``"pa"`` and ``"cw"``, and ``1 / r`` of AROW. Perceptrons,
+        class sums and functions of your own know no cost; the SVMs of ``pseudo`` do.
     scale : bool
         Take all units out. The classifiers see features whose rows have length 1 on average, so
         that C means the same for any data; and each column of S is scaled so that all margin
         components together have the mass of X: lam is then the ratio of supervised to
         unsupervised mass. False does neither, as in the paper.
     class_weight : None, "balanced" or dict
-        How much the samples of each class cost in the SVMs (and bound the passive-aggressive
-        steps); the other sources know no cost.
+        What C is multiplied by for the samples of each class.
     random_state : int, RandomState, Generator or None
         Seed of the order in which the classifiers visit samples.
 
@@ -264,8 +264,8 @@ def _costs_and_alphas(
 ) -> tuple[list[NDArray[np.float64]], list[Array]]:
     """Return the cost and the coefficient (m,) of each sample of each task.
 
-    ``counts`` say how often each of them counts: by its cost, or, where the source knows none, by
-    its coefficient.
+    ``counts`` say how often each of them counts: by its cost, where the source knows one, and in
+    class sums by its coefficient.
     """
     costs = [spec.C * task_weights(task, labels, spec.class_weight) for task in tasks]
     if counts is not None:

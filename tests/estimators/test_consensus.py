@@ -100,6 +100,16 @@ def test_what_makes_no_sense_is_refused(options, message):
         NMFAlphaConsensus(**options).fit(X)
 
 
+@pytest.mark.parametrize("strength", [0, 0.3])
+@pytest.mark.parametrize("y", [None, Y], ids=["no labels", "labels"])
+def test_directions_that_move_with_the_parts_of_a_run_are_refused_before_any_run(y, strength):
+    told = []
+    joint = NMFAlpha(3, directions="joint", max_iter=5, callback=told.append)
+    with pytest.raises(ValueError, match="NMFAlphaConsensus finds the directions once"):
+        NMFAlphaConsensus(joint, strength=strength, **FEW).fit(X, y)
+    assert not told
+
+
 def test_it_can_be_kept_in_a_file(tmp_path):
     found = NMFAlphaConsensus(NMFAlpha(4), **FEW).fit(X)
     save(found, tmp_path / "model.zip")

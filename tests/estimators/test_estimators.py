@@ -440,3 +440,12 @@ def test_a_pickled_model_maps_as_before(estimator):
     model = mannered(estimator).fit(X, Y)
     copy = pickle.loads(pickle.dumps(model))
     assert_array_equal(copy.transform(X), model.transform(X))
+
+
+@pytest.mark.parametrize("output", ["projection", "mixed"])
+@pytest.mark.parametrize("estimator", TRANSFORMERS)
+def test_a_later_fit_has_what_a_fresh_one_has(estimator, output):
+    model = make(estimator, output=output).fit(X, Y)
+    model.set_params(output="gram").fit(X[::2], Y[::2])
+    fresh = clone(model).fit(X[::2], Y[::2])
+    assert vars(model).keys() == vars(fresh).keys()

@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -189,6 +190,18 @@ def test_what_it_does_not_go_with_is_refused(options, word):
     X, y = data()
     with pytest.raises(ValueError, match=word):
         NMFAlpha(3, directions="joint", **options).fit(X, y)
+
+
+@pytest.mark.parametrize("after", ["no labels", "other directions"])
+def test_a_later_fit_without_them_leaves_nothing_of_them(after):
+    X, y = data()
+    fitted = whole(X, y)
+    assert fitted.joint_curve_
+    if after == "other directions":
+        fitted.set_params(directions="svm")
+    fitted.fit(X, y if after == "other directions" else None)
+    fresh = sklearn.clone(fitted).fit(X, y if after == "other directions" else None)
+    assert vars(fitted).keys() == vars(fresh).keys()
 
 
 def test_rows_may_repeat_each_other():

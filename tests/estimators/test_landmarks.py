@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_circles
 from sklearn.metrics.pairwise import chi2_kernel, rbf_kernel
 from sklearn.pipeline import make_pipeline
@@ -49,14 +49,56 @@ def test_units_whose_squares_leave_float32_do_not_matter(kernel, form, X):
         assert_allclose(other, ours[0], rtol=1e-6, atol=1e-30)
 
 
-def test_what_all_rows_have_in_common_costs_no_digits(X):
-    far = X + 1e6
-    landmarks = Landmarks(n_landmarks=7, random_state=0).fit(far)
+def far_from_zero(X):
+    return X + 1e6
+
+
+def far_in_one_column(X):
+    """Few entries elsewhere, as where a column of ones has a large unit."""
+    return np.hstack([X[:, :1] + 1e6, X[:, 1:] * (X[:, 1:] > 0.95)])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("moved", [far_from_zero, far_in_one_column])
+def test_what_all_rows_have_in_common_costs_no_digits(moved, form, X):
+    far = moved(X)
+    landmarks = Landmarks(n_landmarks=7, random_state=0).fit(form(far))
     squares = ((far[:, None] - landmarks.landmarks_) ** 2).sum(axis=2)
-    features = landmarks.transform(far)
+    assert_allclose(landmarks.gamma_, 6 / np.median(squares))
+    features = landmarks.transform(form(far))
     assert_allclose(features, np.exp(-landmarks.gamma_ * squares), atol=1e-12)
-    alone = np.vstack([landmarks.transform(row[None]) for row in far])
+    alone = np.vstack([landmarks.transform(form(row[None])) for row in far])
     assert_allclose(alone, features, atol=1e-12)
+
+
+def test_what_nearly_all_rows_have_in_common_costs_no_digits(X):
+    far = far_in_one_column(X)
+    far[::3, 0] = 0  # these are far away
+    landmarks = Landmarks(n_landmarks=5, random_state=0).fit(far[far[:, 0] > 0])
+    squares = ((far[:, None] - landmarks.landmarks_) ** 2).sum(axis=2)
+    features = landmarks.transform(sp.csr_array(far))
+    assert_allclose(features, np.exp(-landmarks.gamma_ * squares), atol=1e-12)
+    assert not features[::3].any()
+
+
+def test_sparse_rows_are_measured_as_such(monkeypatch):
+    """Columns that few have stay sparse, and rows as they were given."""
+    from marginparts.estimators import landmarks as module
+
+    measured, dense = module.euclidean_distances, []
+
+    def seen(rows, *given, **options):
+        dense.append(0 if sp.issparse(rows) else rows.size)
+        return measured(rows, *given, **options)
+
+    monkeypatch.setattr(module, "euclidean_distances", seen)
+    X = sp.random_array((80, 1000), density=0.01, random_state=0, format="csr")
+    X = sp.hstack([X, sp.csr_array(np.ones((80, 2)))], format="csr")
+    given = X.copy()
+    Landmarks(n_landmarks=4, random_state=0).fit(X).transform(X)
+    assert max(dense) == 160  # the two columns that all have
+    assert_array_equal(X.indices, given.indices)
+    assert_array_equal(X.data, given.data)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

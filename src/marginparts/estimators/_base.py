@@ -17,11 +17,7 @@ from sklearn.base import (
 )
 from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import (
-    _num_samples,
-    check_array,
-    check_is_fitted,
-)
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from marginparts._types import Array, Data, Result, Samples, Stop, Targets
 from marginparts.backends import Backend
@@ -36,11 +32,7 @@ from marginparts.seeds import Seeds, with_classes
 from marginparts.solve.factorize import parts_of
 from marginparts.solve.map import gram_root, mixed_codes, projection
 from marginparts.svm.head import Head
-from marginparts.validation import (
-    DTYPES,
-    check_weights,
-    is_dask,
-)
+from marginparts.validation import DTYPES, check_weights, is_dask
 from marginparts.weighting import usual_weights
 
 #: Rows elsewhere that are read to weigh the columns.
@@ -95,8 +87,14 @@ class PartsTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ShowsP
         self.history_ = result.history
         self.gram_root_ = gram_root(self.components_.T)
 
+    def _forget(self, *names: str) -> None:
+        """Leave nothing of an earlier fit that this one may not have."""
+        for name in names:
+            self.__dict__.pop(name, None)
+
     def _keep_projection(self, X: Data | OutOfCore) -> None:
         """Keep the weights of the columns and the map onto the parts, where the codes need them."""
+        self._forget("column_weights_", "projection_")
         if self.output in ("projection", "mixed"):
             self._project(usual_weights(_first_rows(X) if isinstance(X, OutOfCore) else X))
 

@@ -57,9 +57,9 @@ class NMFAlphaClassifier(CarriesParts, PartsClassifier, ShowsParts):
     normalize : bool or "auto"
         Whether each code is scaled to length 1 for the SVM, or all codes by one number.
     class_weight : None, "balanced" or dict
-        How much the samples of each class count, for the directions and for the final SVM.
-        ``"balanced"`` lets rare classes count as much as frequent ones; None weighs all samples
-        alike.
+        How much the samples of each class count, for the final SVM and for directions that know a
+        cost (see `margin_directions`). ``"balanced"`` lets rare classes count as much as frequent
+        ones; None weighs all samples alike.
     scoring : {"accuracy", "balanced_accuracy", "f1", "f1_macro", "f1_micro"} or None
         The score by which candidates are compared. None is the accuracy, or the mean of the micro
         and the macro F-measure where samples have several labels.

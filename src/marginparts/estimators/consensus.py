@@ -56,8 +56,9 @@ class NMFAlphaConsensus(
     ----------
     estimator : NMFAlpha or None
         What is fitted, with all its options but ``random_state``; None is ``NMFAlpha()``. Its
-        ``init`` must be ``"auto"`` or ``"random"``: other starts do not differ. A ``callback``
-        sees all runs, a ``checkpoint`` keeps the last fit.
+        ``init`` must be ``"auto"`` or ``"random"``: other starts do not differ. Its directions
+        cannot be ``"joint"``, which would be others in each run. A ``callback`` sees all runs, a
+        ``checkpoint`` keeps the last fit.
     n_runs : int
         Short runs, 2 at least.
     run_iter : int
@@ -141,6 +142,11 @@ class NMFAlphaConsensus(
             raise ValueError(f"estimator must be an NMFAlpha, and it is a {type(model).__name__}.")
         if not isinstance(model.init, str) or model.init not in ("auto", "random"):
             raise ValueError("The init of the estimator must be 'auto' or 'random'.")
+        if model.directions == "joint":
+            raise ValueError(
+                "NMFAlphaConsensus finds the directions once for all runs, and those of 'joint' "
+                "move with the parts of each; set other directions."
+            )
         X, y, sample_weight = _distinct(copy(model), X, y, sample_weight)
         seeds = np.random.default_rng(seed_of(self.random_state)).integers(2**31, size=self.n_runs)
         short = {"max_iter": min(self.run_iter, model.max_iter), "checkpoint": None}

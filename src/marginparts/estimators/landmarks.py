@@ -35,6 +35,9 @@ KERNELS = ("rbf", "chi2", "hellinger")
 #: Rows among which landmarks are sought, rows whose distances give the scale, and entries at once.
 _ENOUGH, _FEW, _AT_ONCE = 50_000, 1_000, 1 << 22
 
+#: The share of sparse rows that have a column in common from which on it is cheaper as dense.
+_COMMON = 0.1
+
 _MOST = float(np.finfo(np.float64).max)
 
 
@@ -168,19 +171,14 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         They are squared unless they are chi-squared.
         """
         landmarks = self.landmarks_.astype(np.float64)
-        dense, chi2 = isinstance(rows, np.ndarray), self.kernel == "chi2"
-        # what all have in common would take digits from the differences
-        middle = landmarks.mean(axis=0) if dense and not chi2 else np.zeros(1)
-        landmarks -= middle
+        squares = None if self.kernel == "chi2" else _Squares(landmarks, rows)
         for some in gen_batches(rows.shape[0], max(1, _AT_ONCE // max(landmarks.shape))):
             own: Any = rows[some].astype(np.float64)
-            if chi2:
-                own = own if dense else own.toarray()
-                yield some, -additive_chi2_kernel(own, landmarks)
+            if squares is not None:
+                yield some, squares(own)
                 continue
-            if dense:
-                own -= middle
-            yield some, euclidean_distances(own, landmarks, squared=True)
+            own = own if isinstance(own, np.ndarray) else own.toarray()
+            yield some, -additive_chi2_kernel(own, landmarks)
 
     @property
     def _n_features_out(self) -> int:
@@ -192,6 +190,43 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         tags.input_tags.positive_only = self.kernel != "rbf"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+class _Squares:
+    """Squared distances of rows to landmarks (m, d), which are written over.
+
+    What all have in common would take digits from the differences. So it is taken away first, in
+    sparse rows from the columns that many of them have, which are dense in turn.
+    """
+
+    def __init__(self, landmarks: Array, rows: Data) -> None:
+        self.common = np.ones(rows.shape[1], dtype=bool)
+        if not isinstance(rows, np.ndarray):
+            stored = np.bincount(rows.indices, minlength=rows.shape[1])
+            self.common = stored > _COMMON * rows.shape[0]
+        every = bool(self.common.all())
+        near = landmarks if every else landmarks[:, self.common]
+        self.middle = near.mean(axis=0)
+        self.near = near - self.middle
+        self.others: Array | None = None
+        if not every:
+            landmarks[:, self.common] = 0
+            self.others = landmarks
+
+    def __call__(self, own: Any) -> Array:
+        """Return the distances (k, m) of rows (k, d), which are written over."""
+        if self.others is None:
+            own = own if isinstance(own, np.ndarray) else own.toarray()
+            own -= self.middle
+            return np.asarray(euclidean_distances(own, self.near, squared=True))
+        if not self.common.any():
+            return np.asarray(euclidean_distances(own, self.others, squared=True))
+        common = own[:, np.flatnonzero(self.common)].toarray() - self.middle
+        own.data[self.common[own.indices]] = 0
+        own.eliminate_zeros()
+        found = euclidean_distances(own, self.others, squared=True)
+        found += euclidean_distances(common, self.near, squared=True)
+        return np.asarray(found)
 
 
 def _centers(rows: Any, weights: Array | None, most: int, seed: int) -> Array:

@@ -66,7 +66,7 @@ class NMFAlpha(CarriesParts, MarginTransformer):
     multiclass : {"ovr", "ovo"}
         More than two classes: one classifier for each class, or one for each pair as in the paper.
     direction_C : float
-        Cost of the classifiers that give the directions.
+        Cost of the classifiers that give the directions, where they know one.
     scale : bool
         Whether lam counts in units of the data's mass; False is the paper's raw coefficients.
     features : {None, "hellinger"}
@@ -75,8 +75,7 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         Who guesses labels of unlabeled samples, an SVM or a transductive one; the half that it is
         surest of then takes part in the directions. None uses given labels alone.
     class_weight : None, "balanced" or dict
-        How much the samples of each class count for the classifiers that give the directions;
-        None weighs all samples alike.
+        What ``direction_C`` is multiplied by for the samples of each class; None is 1 for all.
     feature_weight : (d,) array or None
         How much each feature counts in the loss and in `transform`: weight 2 is a column given
         twice, weight 0 one left out. The classifiers that give the directions see X as it is.
@@ -172,10 +171,9 @@ class NMFAlpha(CarriesParts, MarginTransformer):
     sample_weight_ : (n,) array or None
         The weights of the rows, where they were not all alike.
     joint_curve_ : list of float
-        With ``directions="joint"`` the objective of parts and directions at the start, and after
-        every step of either.
+        Only with ``directions="joint"``: the objective at the start, and after each step.
     joint_scores_ : list of float
-        The score on hidden labels after 0, 1, ... rounds.
+        Only with it: the score on hidden labels after 0, 1, ... rounds.
     n_features_in_ : int
 
     Examples
@@ -272,10 +270,11 @@ class NMFAlpha(CarriesParts, MarginTransformer):
             Labels, -1, None or NaN for unlabeled; None is plain NMF. A row without entries in a
             sparse y is labeled: no label applies.
         sample_weight : (n,) array-like or None
-            How much each row counts in the loss and in the SVMs behind the directions. Weight 0
-            leaves it out, and weight 2 is a row given twice: from the same start, and to the last
-            bit where half of the rows or more are repeats, which are fitted as weights. Perceptrons
-            and functions of your own see each row once. For X in memory.
+            How much each row counts in the loss and in the directions. Weight 0 leaves it out, and
+            weight 2 is a row given twice: from the same start, and to the last bit where half of
+            the rows or more are repeats, which are fitted as weights. Directions other than those
+            of SVMs and class sums see each row once: ``"pa"``, ``"cw"`` and ``"arow"`` with C times
+            its weight, perceptrons and functions of your own like any other. For X in memory.
         mask : (n, d) array or sparse array of bool, or None
             True where an entry is known, zeros included. What is not is as NaN is with
             ``missing="nan"``. In a sparse mask only what is stored is known; with a sparse X it is
@@ -371,6 +370,7 @@ class NMFAlpha(CarriesParts, MarginTransformer):
         if recipe.run.missing is not None:
             X, gaps = found_gaps(X, recipe.run.missing)
         result: Result | None = None
+        self._forget("joint_curve_", "joint_scores_")
         if self.directions == "joint" and labels is not None:
             found, result, self.joint_curve_, self.joint_scores_ = joint_fit(
                 X, labels, recipe, int(self.n_components), float(self.lam), seed, self.callback

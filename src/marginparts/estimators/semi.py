@@ -164,8 +164,9 @@ class SemiNMFAlpha(PartsTransformer):
         y : (n,) or (n, c) array-like, or None
             Labels, -1, None or NaN for unlabeled; None is plain semi-NMF.
         sample_weight : (n,) array-like or None
-            How much each row counts in the loss and in the SVMs behind the directions. Weight 2 is
-            a row given twice, weight 0 one left out.
+            How much each row counts in the loss and in the directions. Weight 0 leaves it out, and
+            weight 2 is a row given twice, in the directions of SVMs and of class sums too. Others
+            see each row once, as `NMFAlpha.fit` says.
 
         Returns
         -------

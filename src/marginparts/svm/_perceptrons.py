@@ -80,9 +80,11 @@ def confident_duals(indptr, indices, data, y, order, weighted, C, w, spread):  #
 
     Both know how sure they are of each weight: ``spread`` (d,), its variance. Samples move weights
     that are unsure most, and are summed here as they are: ``w`` is that of their scaled rows. AROW
-    (Crammer et al. 2009) moves by ``loss / (v + 1 / C)`` with v the variance of the margin;
-    ``weighted`` is the learner of Dredze et al. (2008), which asks for a margin that is right with
-    a probability of 0.9, with steps of at most C. The rest is as for `online_duals`.
+    (Crammer, Kulesza & Dredze 2009) moves by ``loss / (v + 1 / C)`` with v the variance of the
+    margin. ``weighted`` is the exact convex learner of Crammer, Dredze & Pereira (2008), which asks
+    for a margin that is right with a probability of 0.9: a bound on its standard deviation, where
+    the first such learner (Dredze, Crammer & Pereira 2008) bounds the variance in its place. Steps
+    of at most C make it SCW-I (Wang, Zhao & Hoi 2012). The rest is as for `online_duals`.
     """
     phi = 1.2815515655446004  # the normal quantile of 0.9
     psi, zeta = 1 + phi * phi / 2, 1 + phi * phi
