@@ -169,3 +169,10 @@ def test_curved_classes_become_linear():
 def test_negative_entries_need_the_rbf(X):
     with pytest.raises(ValueError, match="Negative values in data passed to Landmarks"):
         Landmarks("chi2").fit(-X)
+
+
+def test_sparse_rows_with_long_indices():
+    X = sp.random_array((60, 20), density=0.2, format="csr", rng=np.random.default_rng(0))
+    short = Landmarks(n_landmarks=5, random_state=0).fit(X).transform(X)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    assert_array_equal(Landmarks(n_landmarks=5, random_state=0).fit(X).transform(X), short)

@@ -28,6 +28,7 @@ from marginparts.validation import (
     check_squares,
     check_sum,
     seed_of,
+    with_short_indices,
 )
 
 KERNELS = ("rbf", "chi2", "hellinger")
@@ -156,6 +157,8 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _rows(self, X: Samples, *, reset: bool) -> Data:
         """Return the rows whose distances count."""
         rows = validated(self, X, reset=reset)
+        if not isinstance(rows, np.ndarray):
+            rows = with_short_indices(rows)  # scikit-learn's clusters know no others
         name = type(self).__name__
         if self.kernel != "hellinger":
             check_squares(rows, name, rows.dtype)
