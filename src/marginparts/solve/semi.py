@@ -30,6 +30,11 @@ from marginparts.checkpoint import Logbook
 from marginparts.losses.semi import SemiProblem, lean_squares
 from marginparts.solve.loop import Keeper, Run, minimize
 from marginparts.solve.map import extreme_power
+from marginparts.solve.nonnegative import (
+    are_nearly_dependent,
+    bring_to_optimum,
+    inverse_gram,
+)
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.start import thread_pools, uniform_rows
 from marginparts.validation import check_option
@@ -39,8 +44,8 @@ logger = logging.getLogger("marginparts")
 #: How the codes can be started.
 STARTS = ("auto", "random", "k-means")
 
-#: Sweeps that bring a row close to its optimum, and near it; entries of H drawn at a time.
-_TO_THE_OPTIMUM, _TO_BEGIN, _CHUNK = 10_000, 40, 1 << 23
+#: Sweeps that bring a row near its optimum; entries of H drawn at a time.
+_SWEEPS, _CHUNK = 40, 1 << 23
 
 #: What holds data that memory does not.
 _INSTEAD = "vectors in a mapped file (numpy.load with mmap_mode='r')"
@@ -147,7 +152,7 @@ def _path(
             more = rows_times(XS, np.full(XS.shape[0], np.sqrt(lam)))
             problem.more = kernels.prepare(more)
             problem.x_squared += lean_squares(more)
-            codes = np.vstack([H, semi_codes(more, V, _TO_BEGIN)])
+            codes = np.vstack([H, semi_codes(more, V, _SWEEPS, from_zero=True)])
         if not left:
             del H
         state = {"V": V.copy(), "H": kernels.factor(codes)}
@@ -220,10 +225,21 @@ def semi_parts(V: Array) -> Array:
     return np.ascontiguousarray(safe_ratio(V.T, row_norms(V.T)[:, None].astype(V.dtype)))
 
 
-def semi_codes(X: Data, V: Array, n_iter: int | None, backend: str | Backend = "numba") -> Array:
-    """Return H (n, r) with V frozen: sweeps from zero, each row by itself; None: to the optimum."""
-    sweeps, r = _TO_THE_OPTIMUM if n_iter is None else n_iter, V.shape[1]
-    kernels = semi_kernels_of(backend_at_hand(backend, work_of(X, r)))
+def semi_codes(
+    X: Data, V: Array, n_iter: int | None, backend: str | Backend = "numba", *,
+    from_zero: bool = False,
+) -> Array:  # fmt: skip
+    """Return H (n, r) with V frozen, each row by itself: sweeps, or None: the optimum.
+
+    Sweeps begin at the codes of least squares, without those below zero. Where parts are nearly
+    dependent they creep, and what they find is brought to the optimum. ``from_zero`` is for what
+    wants a number of sweeps from zero, and no more.
+    """
+    plain = from_zero and n_iter is not None
+    kernels = semi_kernels_of(backend_at_hand(backend, work_of(X, r := V.shape[1])))
     with enough_memory(backend, _INSTEAD):
-        some = X[: kernels.rows_at_once(X, r)]
-        return _with_room(kernels, some, r, backend).codes(X, V, sweeps)
+        kernels = _with_room(kernels, X[: kernels.rows_at_once(X, r)], r, backend)
+        H = kernels.codes(X, V, n_iter or _SWEEPS, None if plain else inverse_gram(V))
+        if n_iter is None or (not plain and are_nearly_dependent(V)):
+            bring_to_optimum(X, V, H)
+    return H
