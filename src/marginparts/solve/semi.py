@@ -6,8 +6,10 @@ Parts have length 1 here, for sums of entries of either sign say nothing.
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +30,7 @@ from marginparts.backends.base import safe_ratio
 from marginparts.backends.semi import SemiKernels, semi_kernels_of
 from marginparts.checkpoint import Logbook
 from marginparts.losses.semi import SemiProblem, lean_squares
-from marginparts.solve.loop import Keeper, Run, minimize
+from marginparts.solve.loop import Keeper, RangeError, Run, check_losses, minimize
 from marginparts.solve.map import extreme_power
 from marginparts.solve.nonnegative import (
     are_nearly_dependent,
@@ -46,6 +48,9 @@ STARTS = ("auto", "random", "k-means")
 
 #: Sweeps that bring a row near its optimum; entries of H drawn at a time.
 _SWEEPS, _CHUNK = 40, 1 << 23
+
+#: How far the sum of all squares stays below the largest number.
+_SPARE = 16.0
 
 #: What holds data that memory does not.
 _INSTEAD = "vectors in a mapped file (numpy.load with mmap_mode='r')"
@@ -114,7 +119,7 @@ def semi_path(
     if unit != 1:
         X = X * X.dtype.type(1 / unit)
     H, V = semi_start(run.init, X, rank, seed)
-    roots = None if weights is None else np.sqrt(weights)
+    roots = None if weights is None else _roots(weights, lean_squares(X), X.dtype)
     rows, H = (A if roots is None else rows_times(A, roots) for A in (X, H))
     XS = None if S is None or not S.shape[1] else S.T @ X  # eq. 10
     total = lean_squares(rows)
@@ -124,8 +129,37 @@ def semi_path(
     with enough_memory(run.backend, _INSTEAD):
         path = _path(rows, XS, (H, V), total, lams, run, callback, logbook)
         del H  # it is large
-        for lam, found in path:
-            yield lam, _as_result(found, XS, unit, roots)
+        try:
+            for lam, found in path:
+                yield lam, _as_result(found, XS, unit, roots)
+        except np.linalg.LinAlgError:  # of codes that left the range
+            check_losses([math.nan])
+
+
+def _roots(weights: Array, x_squared: float, dtype: np.dtype[Any]) -> Array:
+    """Return the roots of weights, or refuse those that take the data out of its range.
+
+    Roots that would be lost beside the largest are raised: such rows count for nothing, but their
+    codes are divided by them.
+    """
+    heaviest, info = float(weights.max()), np.finfo(dtype)
+    least = float(info.tiny) / math.sqrt(info.eps)
+    if not least <= x_squared * heaviest <= float(info.max) / _SPARE:
+        raise RangeError(
+            f"The data times sample_weight leaves the range of {dtype}; divide the weights by the "
+            "largest of them."
+        )
+    roots = np.sqrt(weights)
+    return np.maximum(roots, math.sqrt(info.tiny) * roots.max())
+
+
+def _check_lam(lam: float, xs_squared: float, dtype: np.dtype[Any]) -> None:
+    """Refuse a weight that takes margin components out of their range."""
+    if not float(lam) * max(xs_squared, 1.0) <= float(np.finfo(dtype).max) / _SPARE:
+        raise RangeError(
+            f"The margin components times lam={lam:g} leave the range of {dtype}; take a smaller "
+            "lam."
+        )
 
 
 def _path(
@@ -149,6 +183,7 @@ def _path(
         problem = SemiProblem(data, x_squared, kernels=kernels)
         codes = H.copy() if left else H
         if XS is not None and lam > 0:
+            _check_lam(lam, lean_squares(XS), X.dtype)
             more = rows_times(XS, np.full(XS.shape[0], np.sqrt(lam)))
             problem.more = kernels.prepare(more)
             problem.x_squared += lean_squares(more)
