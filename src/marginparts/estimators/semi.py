@@ -72,7 +72,9 @@ class SemiNMFAlpha(PartsTransformer):
     max_iter : int
         Iterations at most.
     tol : float
-        Stop when the loss falls by at most this share over ten iterations; 0 runs all of them.
+        Stop when the loss falls by at most this share over ten iterations, or the residual, how far
+        an update moves the codes beside their size, is at most this; 0 runs all of them. An offset
+        of the columns counts in that size.
     map_iter : int or None
         Sweeps that map a sample into the parts, from the codes of least squares without those below
         zero. None goes on to the optimum, as any number does where parts are nearly dependent.
