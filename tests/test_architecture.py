@@ -17,6 +17,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 #: The only modules that may import each heavy library, and there at the top.
 NUMBA = {
     "_compiled",
+    "solve._active_set",
     "svm._dual_cd",
     "svm._perceptrons",
     *(f"backends.cpu.{name}" for name in ("entries", "kernels", "semi_sweeps", "sweeps")),

@@ -162,7 +162,8 @@ class Recipe:
             V = np.ascontiguousarray(semi_parts(own.V).T)
             H = {}
             if output != "projection":
-                H = {n: semi_codes(vectors, V, n, backend) for n in map_iters}
+                mixed = output == "mixed"
+                H = {n: semi_codes(vectors, V, n, backend, from_zero=mixed) for n in map_iters}
             signed = _codes_of(vectors, V, H, map_iters, output)
             if not words:
                 return signed

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from marginparts import Checkpoint, NMFAlphaClassifier, SemiNMFAlpha, load, save
 from marginparts.backends import get_backend
 from marginparts.backends.semi import SemiKernels
+from marginparts.solve.nonnegative import inverse_gram
 from marginparts.solve.semi import semi_codes, semi_kernels
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -65,6 +66,10 @@ def test_kernels_are_their_definition(backend, form, r, dtype, atol):
     for sweeps in (2, 30):
         codes = REFERENCE.codes(X, V, sweeps)
         assert_allclose(kernels.codes(form(X), V, sweeps), codes, atol=10 * atol)
+    X[3] = 0  # which has no codes
+    inverse = inverse_gram(V)
+    codes = REFERENCE.codes(X, V, 3, inverse)
+    assert_allclose(kernels.codes(form(X), V, 3, inverse), codes, atol=10 * atol)
     before = kernels.factor(H**2)
     assert kernels.ahead(rows, before, 0.5, 0.1) is before
     assert_allclose(kernels.release(before), REFERENCE.ahead(H, H**2, 0.5, 0.1), atol=atol)

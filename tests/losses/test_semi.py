@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from marginparts.losses.least_squares import squared_norm
 from marginparts.losses.semi import _TIE, SemiProblem
-from marginparts.solve.loop import minimize
+from marginparts.solve.loop import RangeError, minimize
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.semi import semi_codes, semi_parts, semi_path
 from oracle import KINDS, product
@@ -150,3 +150,54 @@ def test_codes_are_nonnegative_least_squares(kind):
     X, _, _, V = make_case(6)
     H = semi_codes(KINDS[kind](X), V, None)
     assert_allclose(H, [nnls(V, x)[0] for x in X], atol=1e-6)
+
+
+EXTREME = [np.full(40, 1e-45), np.full(40, 1e-80), np.full(40, 1e38), np.full(40, 1e300)]
+
+
+@pytest.mark.parametrize("weights", [*EXTREME, np.where(np.arange(40) == 5, 1e38, 1.0)])
+def test_weights_out_of_range_are_refused_and_their_ratios_are_what_counts(weights):
+    X = make_case(3, n=40, d=12)[0].astype(np.float32)
+    run = RunSpec(max_iter=5, tol=0)
+    with pytest.raises(RangeError, match="divide the weights by the largest"):
+        list(semi_path(X, None, 3, (0.0,), 0, run, weights=weights))
+    ((_, result),) = semi_path(X, None, 3, (0.0,), 0, run, weights=weights / weights.max())
+    assert np.isfinite(result.V).all()
+    assert np.isfinite(result.H).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weight", [1e-80, 1e-300, 5e-324])
+def test_a_row_of_next_to_no_weight_has_codes_and_changes_nothing(weight, dtype):
+    X = make_case(3, n=40, d=12)[0].astype(dtype)
+    weights = np.where(np.arange(40) == 5, weight, 1.0)
+    H = np.random.default_rng(0).random((40, 3))
+    start = RunSpec((H, np.zeros((12, 3))), max_iter=5, tol=0)
+    others = RunSpec((H[weights == 1], np.zeros((12, 3))), max_iter=5, tol=0)
+    ((_, ours),) = semi_path(X, None, 3, (0.0,), 0, start, weights=weights)
+    ((_, without),) = semi_path(X[weights == 1], None, 3, (0.0,), 0, others)
+    assert_allclose(ours.V, without.V, rtol=1e-3)
+    assert np.isfinite(ours.H).all()
+    assert ours.H[5].any()
+
+
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("lam", [1e38, 1e60, 1e300])
+def test_a_lam_out_of_range_is_refused(lam, scale):
+    X, S, _, _ = make_case(3, n=40, d=12, p=1)
+    path = semi_path(
+        X.astype(np.float32), sp.csr_array(S), 3, (lam,), 0, RunSpec(max_iter=5), scale=scale
+    )
+    with pytest.raises(RangeError, match="take a smaller lam"):
+        list(path)
+
+
+def test_a_singular_basis_is_out_of_range(monkeypatch):
+    X = make_case(3, n=40, d=12)[0]
+
+    def fails(*_):
+        raise np.linalg.LinAlgError("3-th leading minor of the array is not positive definite")
+
+    monkeypatch.setattr(SemiProblem, "_best_basis", fails)
+    with pytest.raises(RangeError, match="The loss leaves the range of numbers"):
+        list(semi_path(X, None, 3, (0.0,), 0, RunSpec(max_iter=5)))

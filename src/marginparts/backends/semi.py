@@ -87,12 +87,15 @@ class SemiKernels:
         """Return H after each entry of a row in turn went to its optimum."""
         return self._by_blocks(H, XV, gram, _swept, out, gauge)
 
-    def codes(self, X: Data, V: Array, sweeps: int) -> Array:
-        """Return H (n, r) of samples after sweeps from zero, each row until it is settled."""
+    def codes(self, X: Data, V: Array, sweeps: int, inverse: Array | None = None) -> Array:
+        """Return H (n, r) of samples after sweeps, each row until it is settled.
+
+        They are from zero, or with the inverse of the Gram matrix (r, r) from `least_squares`.
+        """
         n, r = X.shape[0], V.shape[1]
         H, gram = np.zeros((n, r), V.dtype), V.T @ V
         for rows in batches(H, r * self.rows_at_once(X, r)):
-            H[rows] = self._settled(X[rows], V, gram, sweeps)
+            H[rows] = self._settled(X[rows], V, gram, sweeps, inverse)
         return H
 
     def rows_at_once(self, X: Data, r: int) -> int:
@@ -100,15 +103,23 @@ class SemiKernels:
         entries = X.size if isinstance(X, np.ndarray) else X.nnz
         return max(1, _CHUNK // max(r, -(-entries // max(X.shape[0], 1))))
 
-    def _settled(self, X: Data, V: Array, gram: Array, sweeps: int) -> Array:
+    def _settled(self, X: Data, V: Array, gram: Array, sweeps: int, inverse: Array | None) -> Array:
         """Return the codes of some samples."""
         XV = np.ascontiguousarray(X @ V, dtype=V.dtype)
-        H, going = np.zeros_like(XV), np.ones(len(XV), bool)
+        H, going = self._start(XV, gram, inverse), np.ones(len(XV), bool)
         for _ in range(sweeps):
             before, H = H, np.where(going[:, None], _swept(H, XV, gram), H)
             going &= np.abs(H - before).max(axis=1) > SETTLED * H.max(axis=1)
             if not going.any():
                 break
+        return H
+
+    def _start(self, XV: Rows, gram: Array, inverse: Array | None) -> Rows:
+        """Return where sweeps begin."""
+        H = np.zeros_like(XV)
+        if inverse is not None:
+            for rows in self._batches(H):
+                H[rows] = least_squares(XV[rows], gram, inverse)
         return H
 
     def ahead(self, now: Rows, before: Rows, b: float, least: float) -> Rows:
@@ -153,6 +164,20 @@ def violated(new: Rows, mass: float, moved: float) -> Step:
     An entry counts by the length of its part.
     """
     return gauged(new, mass, min(moved, mass))
+
+
+def least_squares(XV: Array, gram: Array, inverse: Array) -> Array:
+    """Return the codes of least squares without those below zero, each row times its best number.
+
+    So none is worse than zero, or than what is left without that number. In float64.
+    """
+    H = XV @ inverse
+    np.maximum(H, 0, out=H)
+    with np.errstate(over="ignore", invalid="ignore"):  # the largest data begins at zero
+        up, down = np.einsum("ik,ik->i", H, XV), np.einsum("ik,ik->i", H @ gram, H)
+        ratio = np.nan_to_num(up / np.where(down > 0, down, np.inf), posinf=0.0)
+    H *= np.maximum(ratio, 0)[:, None]
+    return H
 
 
 def _multiplied(H: Array, XV: Array, gram: Array) -> Array:

@@ -72,9 +72,13 @@ class SemiNMFAlpha(PartsTransformer):
     max_iter : int
         Iterations at most.
     tol : float
-        Stop when the loss falls by at most this share over ten iterations; 0 runs all of them.
+        Stop when the loss falls by at most this share over ten iterations, or the residual, how far
+        an update moves the codes beside their size, is at most this; 0 runs all of them. An offset
+        of the columns counts in that size.
     map_iter : int or None
-        Sweeps that map a sample into the parts; None goes on to the optimum.
+        Sweeps that map a sample into the parts, from the codes of least squares without those below
+        zero. None goes on to the optimum, as any number does where parts are nearly dependent.
+        Mixed codes take sweeps from zero.
     output : {"gram", "coefficients", "projection", "mixed"}
         The codes of `transform`, as for `NMFAlpha`.
     backend : {"auto", "numba", "torch", "reference"} or Backend
@@ -268,7 +272,9 @@ class SemiNMFAlpha(PartsTransformer):
 
     def _coefficients(self, X: Data) -> Array:
         V = np.ascontiguousarray(self.components_.T)
-        return semi_codes(X.astype(V.dtype, copy=False), V, self.map_iter, self.backend)
+        X = X.astype(V.dtype, copy=False)
+        mixed = self.output == "mixed"
+        return semi_codes(X, V, self.map_iter, self.backend, from_zero=mixed)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

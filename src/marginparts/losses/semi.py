@@ -91,6 +91,8 @@ class SemiProblem(Problem):
         right = self.kernels.inner(self.X, H[:n]) + tie * V
         if self.more is not None:
             right += self.kernels.inner(self.more, H[n:])
+        if not (np.isfinite(gram).all() and np.isfinite(right).all()):
+            raise np.linalg.LinAlgError("codes out of the range of numbers")
         new = cho_solve(cho_factor(gram, overwrite_a=True), right.T).T
         return Step(np.ascontiguousarray(new, dtype=V.dtype), 0.0)
 

@@ -6,8 +6,10 @@ Parts have length 1 here, for sums of entries of either sign say nothing.
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,8 +30,13 @@ from marginparts.backends.base import safe_ratio
 from marginparts.backends.semi import SemiKernels, semi_kernels_of
 from marginparts.checkpoint import Logbook
 from marginparts.losses.semi import SemiProblem, lean_squares
-from marginparts.solve.loop import Keeper, Run, minimize
+from marginparts.solve.loop import Keeper, RangeError, Run, check_losses, minimize
 from marginparts.solve.map import extreme_power
+from marginparts.solve.nonnegative import (
+    are_nearly_dependent,
+    bring_to_optimum,
+    inverse_gram,
+)
 from marginparts.solve.run_spec import RunSpec
 from marginparts.solve.start import thread_pools, uniform_rows
 from marginparts.validation import check_option
@@ -39,8 +46,11 @@ logger = logging.getLogger("marginparts")
 #: How the codes can be started.
 STARTS = ("auto", "random", "k-means")
 
-#: Sweeps that bring a row close to its optimum, and near it; entries of H drawn at a time.
-_TO_THE_OPTIMUM, _TO_BEGIN, _CHUNK = 10_000, 40, 1 << 23
+#: Sweeps that bring a row near its optimum; entries of H drawn at a time.
+_SWEEPS, _CHUNK = 40, 1 << 23
+
+#: How far the sum of all squares stays below the largest number.
+_SPARE = 16.0
 
 #: What holds data that memory does not.
 _INSTEAD = "vectors in a mapped file (numpy.load with mmap_mode='r')"
@@ -109,7 +119,7 @@ def semi_path(
     if unit != 1:
         X = X * X.dtype.type(1 / unit)
     H, V = semi_start(run.init, X, rank, seed)
-    roots = None if weights is None else np.sqrt(weights)
+    roots = None if weights is None else _roots(weights, lean_squares(X), X.dtype)
     rows, H = (A if roots is None else rows_times(A, roots) for A in (X, H))
     XS = None if S is None or not S.shape[1] else S.T @ X  # eq. 10
     total = lean_squares(rows)
@@ -119,8 +129,37 @@ def semi_path(
     with enough_memory(run.backend, _INSTEAD):
         path = _path(rows, XS, (H, V), total, lams, run, callback, logbook)
         del H  # it is large
-        for lam, found in path:
-            yield lam, _as_result(found, XS, unit, roots)
+        try:
+            for lam, found in path:
+                yield lam, _as_result(found, XS, unit, roots)
+        except np.linalg.LinAlgError:  # of codes that left the range
+            check_losses([math.nan])
+
+
+def _roots(weights: Array, x_squared: float, dtype: np.dtype[Any]) -> Array:
+    """Return the roots of weights, or refuse those that take the data out of its range.
+
+    Roots that would be lost beside the largest are raised: such rows count for nothing, but their
+    codes are divided by them.
+    """
+    heaviest, info = float(weights.max()), np.finfo(dtype)
+    least = float(info.tiny) / math.sqrt(info.eps)
+    if not least <= x_squared * heaviest <= float(info.max) / _SPARE:
+        raise RangeError(
+            f"The data times sample_weight leaves the range of {dtype}; divide the weights by the "
+            "largest of them."
+        )
+    roots = np.sqrt(weights)
+    return np.maximum(roots, math.sqrt(info.tiny) * roots.max())
+
+
+def _check_lam(lam: float, xs_squared: float, dtype: np.dtype[Any]) -> None:
+    """Refuse a weight that takes margin components out of their range."""
+    if not float(lam) * max(xs_squared, 1.0) <= float(np.finfo(dtype).max) / _SPARE:
+        raise RangeError(
+            f"The margin components times lam={lam:g} leave the range of {dtype}; take a smaller "
+            "lam."
+        )
 
 
 def _path(
@@ -144,10 +183,11 @@ def _path(
         problem = SemiProblem(data, x_squared, kernels=kernels)
         codes = H.copy() if left else H
         if XS is not None and lam > 0:
+            _check_lam(lam, lean_squares(XS), X.dtype)
             more = rows_times(XS, np.full(XS.shape[0], np.sqrt(lam)))
             problem.more = kernels.prepare(more)
             problem.x_squared += lean_squares(more)
-            codes = np.vstack([H, semi_codes(more, V, _TO_BEGIN)])
+            codes = np.vstack([H, semi_codes(more, V, _SWEEPS, from_zero=True)])
         if not left:
             del H
         state = {"V": V.copy(), "H": kernels.factor(codes)}
@@ -220,10 +260,21 @@ def semi_parts(V: Array) -> Array:
     return np.ascontiguousarray(safe_ratio(V.T, row_norms(V.T)[:, None].astype(V.dtype)))
 
 
-def semi_codes(X: Data, V: Array, n_iter: int | None, backend: str | Backend = "numba") -> Array:
-    """Return H (n, r) with V frozen: sweeps from zero, each row by itself; None: to the optimum."""
-    sweeps, r = _TO_THE_OPTIMUM if n_iter is None else n_iter, V.shape[1]
-    kernels = semi_kernels_of(backend_at_hand(backend, work_of(X, r)))
+def semi_codes(
+    X: Data, V: Array, n_iter: int | None, backend: str | Backend = "numba", *,
+    from_zero: bool = False,
+) -> Array:  # fmt: skip
+    """Return H (n, r) with V frozen, each row by itself: sweeps, or None: the optimum.
+
+    Sweeps begin at the codes of least squares, without those below zero. Where parts are nearly
+    dependent they creep, and what they find is brought to the optimum. ``from_zero`` is for what
+    wants a number of sweeps from zero, and no more.
+    """
+    plain = from_zero and n_iter is not None
+    kernels = semi_kernels_of(backend_at_hand(backend, work_of(X, r := V.shape[1])))
     with enough_memory(backend, _INSTEAD):
-        some = X[: kernels.rows_at_once(X, r)]
-        return _with_room(kernels, some, r, backend).codes(X, V, sweeps)
+        kernels = _with_room(kernels, X[: kernels.rows_at_once(X, r)], r, backend)
+        H = kernels.codes(X, V, n_iter or _SWEEPS, None if plain else inverse_gram(V))
+        if n_iter is None or (not plain and are_nearly_dependent(V)):
+            bring_to_optimum(X, V, H)
+    return H

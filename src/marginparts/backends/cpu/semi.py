@@ -24,9 +24,9 @@ class NumbaSemiKernels(SemiKernels):
         _sweep(H, XV, gram, 1, new, told)
         return violated(new, *told.sum(axis=0).tolist()) if gauge else Step(new)
 
-    def _settled(self, X: Data, V: Array, gram: Array, sweeps: int) -> Array:
+    def _settled(self, X: Data, V: Array, gram: Array, sweeps: int, inverse: Array | None) -> Array:
         XV = np.ascontiguousarray(X @ V, dtype=V.dtype)
-        H = np.zeros_like(XV)
+        H = self._start(XV, gram, inverse)
         _sweep(H, XV, gram, sweeps, H, np.zeros((0, 2)))
         return H
 

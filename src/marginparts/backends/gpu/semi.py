@@ -134,9 +134,18 @@ class TorchSemiKernels(SemiKernels):
             new[rows] = found
         return violated(new, *told.tolist()) if gauge else Step(new)
 
-    def _settled(self, X: Data, V: Array, gram: Array, sweeps: int) -> Array:
-        XV = self.product([self.prepare(X)], V)
-        return self.release(_swept(torch.zeros_like(XV), XV, self._sent(gram), sweeps))
+    def _settled(self, X: Data, V: Array, gram: Array, sweeps: int, inverse: Array | None) -> Array:
+        XV, G = self.product([self.prepare(X)], V), self._sent(gram)
+        return self.release(_swept(self._start(XV, gram, inverse), XV, G, sweeps))
+
+    def _start(self, XV: Tensor, gram: Array, inverse: Array | None) -> Tensor:
+        """Return where sweeps begin."""
+        H = torch.zeros_like(XV)
+        if inverse is not None:
+            G, to_codes = self._sent(gram.astype(np.float64)), self._sent(inverse)
+            for rows in self._batches(H):
+                H[rows] = _least_squares(XV[rows].double(), G, to_codes)
+        return H
 
     def _batches(self, H: Tensor) -> Iterator[slice]:
         return batches(H, self.at_once, _GRAIN)  # as compiled kernels expect
@@ -169,6 +178,14 @@ def _inner(A: Tensor, B: Tensor) -> Array:
         total += torch.bmm(runs.mT, others).sum(0, dtype=torch.float64)
     found: Array = total.cpu().numpy()
     return found
+
+
+def _least_squares(XV: Tensor, G: Tensor, inverse: Tensor) -> Tensor:
+    """Return what the function of that name in `backends.semi` does."""
+    H = (XV @ inverse).clamp_(min=0)
+    H = (H / H.amax(1, keepdim=True)).nan_to_num_(0.0)
+    ratio = (H * XV).sum(1).clamp_(min=0) / ((H @ G) * H).sum(1)
+    return H.mul_(ratio.nan_to_num_(0.0)[:, None])
 
 
 def _multiplied(H: Tensor, XV: Tensor, G: Tensor) -> Tensor:
