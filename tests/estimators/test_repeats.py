@@ -121,7 +121,7 @@ def test_copies_are_hidden_together():
         assert len(fold.hidden) == 6
 
 
-@pytest.mark.parametrize("times", [2, 5, 6, 9])
+@pytest.mark.parametrize("times", [2, 5])
 @pytest.mark.parametrize("how", [{}, {"pseudo": None}, {"embedded": "all"}], ids=str)
 def test_no_copy_of_a_hidden_row_is_known(times, how):
     found = NMFAlphaClassifier(**FEW, **how).fit(np.tile(X, (times, 1)), np.tile(Y, times))

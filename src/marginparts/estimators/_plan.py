@@ -20,7 +20,7 @@ from marginparts.estimators._inputs import (
     column_names,
     embedded_columns,
 )
-from marginparts.estimators._repeats import Copies, copies, groups_of
+from marginparts.estimators._repeats import Copies, copies
 from marginparts.estimators.nmf_alpha import NMFAlpha
 from marginparts.labels import Labels
 from marginparts.recipe import HeadSpec, MapSpec, Recipe, RunSpec
@@ -124,13 +124,10 @@ def plan_of(
     counted, labels = counted.drawn(labels, _most_unlabeled(model))
     counted, filler = _filled(model, counted.in_form())
     X = counted.X
-    repeats = counted.may_repeat
-    same = copies(X, labels) if repeats and isinstance(model.init, str) else None
+    repeats = counted.may_repeat and isinstance(model.init, str)
+    same = copies(X, labels) if repeats else None
     if same is not None:
         X, labels = same.data(X), same.labels(labels)
-    elif repeats:
-        # rows that are the same are hidden together, however many there are
-        labels = replace(labels, groups=groups_of(X))
     taught = _is_taught(model, labels, X.shape[1])
     recipe = _recipe(model, taught=taught, elsewhere=isinstance(X, Elsewhere))
     recipe = replace(recipe, embedded=embedded)

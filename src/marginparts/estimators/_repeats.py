@@ -107,17 +107,13 @@ class Copies(NamedTuple):
         return sp.csr_array(copied @ S).astype(S.dtype)
 
 
-def groups_of(X: Any) -> NDArray[np.intp] | None:
-    """Return a number for each row (n,), one for the same rows, where half or more are repeats."""
-    distinct, group = np.unique(row_numbers(X, 0), return_inverse=True)
-    return group.ravel() if 2 * len(distinct) <= X.shape[0] else None
-
-
 def copies(X: Any, labels: Labels) -> Copies | None:
     """Give rows as often as they count, where they are mostly repeats, and None otherwise.
 
     Classifiers whose teachers see each row once are to see repeats, whether they are rows or
-    weights. Weights must be whole numbers, and each row come twice to five times on average.
+    weights. Weights must be whole numbers, and each row come twice to five times on average: where
+    they come more often, as answers to a few questions do, new samples will repeat them, too, and
+    there is no need to hide copies together.
     """
     n, weights = X.shape[0], labels.weights
     counts = np.ones(n, dtype=np.intp)

@@ -161,7 +161,9 @@ class NMFAlphaClassifier(CarriesParts, PartsClassifier, ShowsParts):
     honest_score_ : float
         The score to expect on new samples: each fold was left out of the choice (thresholds
         included) and then scored. It holds for samples whose classes have the shares of the
-        labeled ones. NaN when the labels were too few.
+        labeled ones. Where each row comes two to five times on average, its copies are left out
+        with it; where more often, new samples are taken to repeat known ones, as these do. NaN when
+        the labels were too few.
     honest_score_error_ : float
         Its standard error.
     calibration_ : Calibration or None
