@@ -155,8 +155,10 @@ def check_vectors(options: Options, source: SampleSource) -> None:
             raise PreparationError(f"--embed is for texts, and {source.path} is no table of them.")
     elif options.embeddings is None:
         return
-    alone = "seeds prior missing exclusivity alpha_W alpha_H fixed consensus"
-    for name in alone.split():
+    for name in (
+        "seeds", "prior", "missing", "exclusivity", "alpha_W", "alpha_H", "fixed", "consensus",
+    ):  # fmt: skip
+        # alpha_H="same" is that of W, which is none here
         if getattr(options, name) and getattr(options, name) != "same":
             raise PreparationError(
                 f"{flag_of(name)} does not go with vectors; leave out one of them."

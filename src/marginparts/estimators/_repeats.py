@@ -21,7 +21,7 @@ from sklearn.utils import _safe_indexing
 
 from marginparts._types import Array
 from marginparts.labels import Labels, encode_labels
-from marginparts.rows.alike import row_numbers
+from marginparts.rows.alike import in_order, row_numbers
 
 #: Copies of each row, on average, that are not too many to be made.
 _COPIES = 5
@@ -77,8 +77,7 @@ def together(X: Any, y: Any, weights: Array | None) -> Together | None:
             codes = encode_labels(y, n).codes.reshape(n, -1)
         own = [row_numbers(codes.astype(np.float64), stream) for stream in (2, 3)]
         keys = [key + other for key, other in zip(keys, own, strict=True)]
-    order = np.lexsort(keys)
-    firsts = np.append(True, np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0))
+    order, firsts = in_order(keys)
     group = np.empty(n, dtype=np.intp)
     group[order] = np.cumsum(firsts) - 1
     counts = np.ones(n) if weights is None else weights

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from marginparts._types import Array
 from marginparts.labels import UNKNOWN
-from marginparts.rows.alike import row_numbers
+from marginparts.rows.alike import in_order, row_numbers
 
 #: A row that forgetting has brought down to this weight leaves the memory.
 _FAINT = 1 / 16
@@ -102,12 +102,9 @@ class Rows:
         if (self.sample_weight == 1).all() and 2 * len(np.unique(keys[0])) > len(self):
             return self
         # codes, not what they are mixed to: others may come between them, their order stays
-        told = [*np.atleast_2d(self.codes.T), *keys]
-        order = np.lexsort(told)
-        first = np.ones(len(self), dtype=bool)
-        first[1:] = np.any([each[order][1:] != each[order][:-1] for each in told], axis=0)
-        counted = np.bincount(np.cumsum(first) - 1, self.sample_weight[order])
-        return replace(self.take(order[first]), sample_weight=counted.astype(np.float64))
+        order, firsts = in_order([*np.atleast_2d(self.codes.T), *keys])
+        counted = np.bincount(np.cumsum(firsts) - 1, self.sample_weight[order])
+        return replace(self.take(order[firsts]), sample_weight=counted.astype(np.float64))
 
     def faded(self, rho: float) -> Rows:
         """Return the rows with a share rho of their weight."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,14 @@ def row_numbers(X: Data, stream: int) -> NDArray[np.uint64]:
     sums: NDArray[np.uint64] = np.zeros(X.nnz + 1, dtype=np.uint64)
     sums[1:] = np.cumsum(_bits(X.data) * factors[X.indices], dtype=np.uint64)
     return np.asarray(np.diff(sums[X.indptr]), dtype=np.uint64)
+
+
+def in_order(keys: Sequence[NDArray[Any]]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Return the order of rows by their keys (n,), and which in that order are not as the last."""
+    order = np.lexsort(keys)
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
+    return order, new
 
 
 def _bits(values: Array) -> NDArray[np.uint64]:

@@ -147,7 +147,7 @@ def _read_choice(notes: Notes, race: Race) -> Choice:
     scores = {
         setting: values for setting, (_, values) in zip(settings, tree["scores"], strict=True)
     }
-    folds = [fold.rows for fold in race.folds[: len(scores[best])]]
+    folds = [fold.rows for fold in race.folds[: len(scores.get(best, []))]]
     return Choice(best, scores, held_out, tree["honest"], folds)
 
 
