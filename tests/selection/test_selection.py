@@ -11,6 +11,8 @@ from marginparts.directions import DirectionSpec
 from marginparts.labels import encode_labels
 from marginparts.recipe import Recipe, RunSpec
 from marginparts.selection import DEFAULT, CandidateGrid, Comparison, Setting, folds
+from marginparts.selection._notes import _choice_notes, _read_choice
+from marginparts.selection._race import Race
 from marginparts.selection.folds import labeled_folds
 
 SMALL = CandidateGrid(
@@ -229,6 +231,21 @@ def test_a_race_that_ends_at_once_gives_the_defaults():
     choice = choose(X, encode_labels(y), SMALL, callback=lambda progress: True)
     assert choice.best == SMALL.fallback()
     assert choice.scores == {}
+
+
+@pytest.mark.parametrize("ends_at", [0, 2, 99])
+def test_a_choice_that_was_noted_is_read_as_it_was(ends_at):
+    X, y = two_blocks()
+    labels = encode_labels(y)
+    choice = choose(X, labels, SMALL, callback=lambda progress: progress.iteration >= ends_at)
+    race = Race(SMALL, folds.folds_of(labels, 0), None, selection.DEFAULT)
+    back = _read_choice(_choice_notes(choice), race)
+    assert back.best == choice.best
+    assert back.scores == choice.scores
+    assert len(back.folds) == len(choice.folds) == min(ends_at, 5)
+    for one, other in zip(back.folds, choice.folds, strict=True):
+        assert_array_equal(one[0], other[0])
+        assert_array_equal(one[1], other[1])
 
 
 def test_many_unlabeled_rows_are_not_all_needed(monkeypatch):
